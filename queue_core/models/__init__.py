@@ -1,0 +1,34 @@
+"""What is stored. Rows and their constraints; the rules that write them live in `contract`, `ramp` and `people`."""
+
+from queue_core.models.audit import AuditEntry
+from queue_core.models.decisions import Decision, Policy, ReasonCode
+from queue_core.models.jobs import Attempt, Job, LateAnswer
+from queue_core.models.lanes import Drainer, Lane, ModelConnection, Presence, Stage
+from queue_core.models.messages import Message
+from queue_core.models.people import Assignment, Item
+from queue_core.models.ramp import Hold, Outage, OutageEntry, StageRun
+from queue_core.models.tickets import Evidence, Ticket
+
+__all__ = [
+    "Assignment",
+    "Attempt",
+    "AuditEntry",
+    "Decision",
+    "Drainer",
+    "Evidence",
+    "Hold",
+    "Item",
+    "Job",
+    "Lane",
+    "LateAnswer",
+    "Message",
+    "ModelConnection",
+    "Outage",
+    "OutageEntry",
+    "Policy",
+    "Presence",
+    "ReasonCode",
+    "Stage",
+    "StageRun",
+    "Ticket",
+]

@@ -1,0 +1,113 @@
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from queue_core.models.lanes import Lane
+from queue_core.models.tickets import MAX_ID, Ticket
+from queue_core.states import Automation, DecisionWhy, SourceKind, Verdict
+
+
+class ReasonCode(models.Model):
+    """The ground of a decision, with the clause it rests on and the text the author may read."""
+
+    code = models.CharField(_("code"), max_length=64, unique=True)
+    title = models.CharField(_("title"), max_length=120)
+    clause = models.CharField(_("law or terms clause"), max_length=200, blank=True, default="")
+    public_text = models.TextField(_("public text"), blank=True, default="", max_length=2000)
+    is_for_rejection = models.BooleanField(_("for rejecting"), default=True)
+    is_active = models.BooleanField(_("in use"), default=True)
+    version = models.PositiveIntegerField(default=1, editable=False)
+
+    class Meta:
+        verbose_name = _("reason code")
+        verbose_name_plural = _("reason codes")
+        ordering = ["code"]
+        constraints = [models.CheckConstraint(condition=~Q(code=""), name="reason_code_named")]
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.title}"
+
+
+class Policy(models.Model):
+    """One version of how a lane turns scores into APPROVED, REJECTED or MANUAL. Never edited: a change is a version."""
+
+    lane = models.ForeignKey(Lane, models.PROTECT, related_name="policies", verbose_name=_("lane"))
+    version = models.PositiveIntegerField(_("version"))
+    rules = models.JSONField(_("rules"))
+    note = models.CharField(_("note"), max_length=500, blank=True, default="")
+    made_at = models.DateTimeField(_("made"))
+    made_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+")
+
+    class Meta:
+        verbose_name = _("policy")
+        verbose_name_plural = _("policies")
+        ordering = ["lane", "-version"]
+        constraints = [models.UniqueConstraint(fields=["lane", "version"], name="policy_version_once_a_lane")]
+
+    def __str__(self) -> str:
+        return f"{self.lane_id} v{self.version}"
+
+
+class Decision(models.Model):
+    """What a ticket's revision got, as a link of an append-only chain.
+
+    A link names the one it replaces; each is replaced at most once and each revision has one first link, so the chain
+    cannot fork. The last link is in force, unless it is a recall, which has no verdict.
+    """
+
+    ticket = models.ForeignKey(Ticket, models.PROTECT, related_name="decisions", db_index=False)
+    revision = models.CharField(max_length=MAX_ID)
+    job = models.ForeignKey("queue_core.Job", models.PROTECT, related_name="decisions")
+    lane = models.ForeignKey(Lane, models.PROTECT, related_name="+", db_index=False)
+    verdict = models.CharField(max_length=8, choices=Verdict, null=True)
+    why = models.CharField(max_length=12, choices=DecisionWhy, default=DecisionWhy.FIRST, db_default="first")
+    replaces = models.OneToOneField("self", models.PROTECT, null=True, related_name="replaced_by")
+    attempt = models.OneToOneField("queue_core.Attempt", models.PROTECT, null=True, related_name="decision")
+    assignment = models.OneToOneField("queue_core.Assignment", models.PROTECT, null=True, related_name="decision")
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+", db_index=False)
+    reason_code = models.ForeignKey(ReasonCode, models.PROTECT, null=True, related_name="+", db_index=False)
+    note = models.TextField(blank=True, default="", db_default="", max_length=4000)
+    source_kind = models.CharField(max_length=20, choices=SourceKind)
+    automation = models.CharField(max_length=8, choices=Automation)
+    policy = models.ForeignKey(Policy, models.PROTECT, null=True, related_name="+", db_index=False)
+    run = models.ForeignKey("queue_core.StageRun", models.PROTECT, null=True, related_name="+", db_index=False)
+    is_unseen = models.BooleanField(default=False, db_default=False)
+    decided_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = _("decision")
+        verbose_name_plural = _("decisions")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["ticket", "revision"], condition=Q(replaces__isnull=True), name="decision_first_once_a_revision"
+            ),
+            models.UniqueConstraint(
+                fields=["job"], condition=Q(attempt__isnull=False), name="decision_by_the_machine_once_a_job"
+            ),
+            models.CheckConstraint(
+                condition=Q(why=DecisionWhy.RECALL, verdict__isnull=True, attempt__isnull=True, assignment__isnull=True)
+                | (
+                    ~Q(why=DecisionWhy.RECALL)
+                    & Q(verdict__isnull=False)
+                    & (
+                        Q(attempt__isnull=False, assignment__isnull=True)
+                        | Q(attempt__isnull=True, assignment__isnull=False, person__isnull=False)
+                    )
+                ),
+                name="decision_by_one_attempt_or_one_person",
+            ),
+            models.CheckConstraint(
+                condition=~Q(verdict=Verdict.REJECTED) | Q(reason_code__isnull=False),
+                name="decision_to_reject_has_a_ground",
+            ),
+            models.CheckConstraint(
+                condition=Q(why=DecisionWhy.FIRST, replaces__isnull=True)
+                | (~Q(why=DecisionWhy.FIRST) & Q(replaces__isnull=False)),
+                name="decision_first_replaces_nothing",
+            ),
+        ]
+        indexes = [models.Index(fields=["lane", "decided_at"], name="decision_lane_time")]
+
+    def __str__(self) -> str:
+        return f"{self.ticket_id}@{self.revision} {self.verdict}"

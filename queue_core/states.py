@@ -1,0 +1,286 @@
+"""The words of the contract: states, results, outcomes and tokens.
+
+Nothing here touches the database. Values are stored and sent as written; labels are for people.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy as _
+
+
+class JobState(TextChoices):
+    """The four states of a job. Their names are the same in every language; a gloss stands beside them."""
+
+    WAITING = "WAITING", "WAITING"
+    LEASED = "LEASED", "LEASED"
+    DONE = "DONE", "DONE"
+    DEAD = "DEAD", "DEAD"
+
+
+class Result(TextChoices):
+    """What the machine's job ended with."""
+
+    APPROVED = "APPROVED", _("approved")
+    REJECTED = "REJECTED", _("rejected")
+    MANUAL = "MANUAL", _("for a person")
+
+
+class Verdict(TextChoices):
+    """What a ticket got, from the model or from a person."""
+
+    APPROVED = "APPROVED", _("approved")
+    REJECTED = "REJECTED", _("rejected")
+
+
+class DeadReason(TextChoices):
+    """Why a job ended without a result."""
+
+    DEADLINE = "deadline", _("deadline passed")
+    ATTEMPTS = "attempts", _("attempts spent")
+    SUPERSEDED = "superseded", _("superseded by a newer revision")
+    WITHDRAWN = "withdrawn", _("withdrawn at the source")
+    PULLED = "pulled", _("taken over by a person")
+
+
+#: Deaths that a person has to look after. The others are nobody's work.
+HANDLED_DEATHS = (DeadReason.DEADLINE, DeadReason.ATTEMPTS)
+#: Deaths from which no requeue leads back.
+FINAL_DEATHS = (DeadReason.SUPERSEDED, DeadReason.WITHDRAWN, DeadReason.PULLED)
+
+
+class AttemptOutcome(TextChoices):
+    """How one claim of a job ended. The rows of the table in DESIGN.md, and the ends that no call has."""
+
+    VERDICT = "verdict", _("verdict")
+    REFUSED = "refused", _("refused by the model")
+    INPUT_REJECTED = "input_rejected", _("input rejected")
+    INVALID_ANSWER = "invalid_answer", _("invalid answer")
+    UNAVAILABLE = "unavailable", _("unavailable")
+    OVERLOADED = "overloaded", _("overloaded")
+    MISCONFIGURED = "misconfigured", _("connection refused by configuration")
+    TIMEOUT = "timeout", _("timed out: effect unknown")
+    LEASE_EXPIRED = "lease_expired", _("lease expired: effect unknown")
+    RELEASED = "released", _("given back uncalled")
+    SUPERSEDED = "superseded", _("superseded while running")
+    WITHDRAWN = "withdrawn", _("withdrawn while running")
+    REFUSED_BY_HOLD = "refused_by_hold", _("result refused by a hold")
+    FENCE_RAISED = "fence_raised", _("fence raised by a person")
+    UNKNOWN = "unknown", _("unknown after a restore")
+
+
+#: Outcomes that make the job DONE; the rest give it back.
+ENDING_OUTCOMES = (AttemptOutcome.VERDICT, AttemptOutcome.REFUSED, AttemptOutcome.INPUT_REJECTED)
+#: Counted in the gate's error ratio.
+ERROR_OUTCOMES = (
+    AttemptOutcome.UNAVAILABLE,
+    AttemptOutcome.OVERLOADED,
+    AttemptOutcome.INVALID_ANSWER,
+    AttemptOutcome.MISCONFIGURED,
+)
+#: Counted in the gate's timeout ratio: the effect on the model is unknown.
+TIMEOUT_OUTCOMES = (AttemptOutcome.TIMEOUT, AttemptOutcome.LEASE_EXPIRED)
+#: Surely not executed, so the attempt is given back.
+UNEXECUTED_OUTCOMES = (
+    AttemptOutcome.UNAVAILABLE,
+    AttemptOutcome.OVERLOADED,
+    AttemptOutcome.MISCONFIGURED,
+    AttemptOutcome.RELEASED,
+)
+
+
+class AddOutcome(StrEnum):
+    """What intake answered. `refused` is never stored, only reported."""
+
+    STORED = "stored"
+    KNOWN = "known"
+    SUPERSEDED = "superseded"
+    REVISION_CONFLICT = "revision_conflict"
+
+
+class ClaimOutcome(StrEnum):
+    """What one claim by id gave. Only CLAIMED comes with a token."""
+
+    CLAIMED = "claimed"
+    MISSING = "missing"
+    DONE = "done"
+    DEAD = "dead"
+    HELD = "held"
+    DIED_DEADLINE = "died_deadline"
+    DIED_ATTEMPTS = "died_attempts"
+    ON_HOLD = "on_hold"
+    STAGE_FULL = "stage_full"
+    RATE_SPENT = "rate_spent"
+    NOT_JUDGED = "not_judged"
+    RETRY_AFTER = "retry_after"
+
+
+class CompleteOutcome(StrEnum):
+    COMMITTED = "committed"
+    ALREADY_DONE = "already-done"
+    STALE = "stale"
+
+
+class LeaseOutcome(StrEnum):
+    """What renew and release answered."""
+
+    RENEWED = "renewed"
+    RELEASED = "released"
+    DIED = "died"
+    STALE = "stale"
+
+
+class ActOutcome(StrEnum):
+    """What a person's verb on a job answered when nobody made a mistake."""
+
+    DONE = "done"
+    NOT_ALLOWED_IN_STATE = "not_allowed_in_state"
+    MISSING = "missing"
+    STALE = "stale"
+
+
+class SourceKind(TextChoices):
+    OWN_DETECTION = "own_detection", _("own detection")
+    USER_NOTICE = "user_notice", _("user notice")
+    TRUSTED_FLAGGER = "trusted_flagger", _("trusted flagger")
+    AUTHORITY_ORDER = "authority_order", _("authority order")
+    APPEAL = "appeal", _("appeal")
+
+
+class Exposure(TextChoices):
+    """What the content does while its ticket waits."""
+
+    HIDDEN = "hidden", _("hidden from users")
+    LIMITED = "limited", _("limited")
+    LIVE = "live", _("LIVE while it waits")
+
+
+class DeadlineKind(TextChoices):
+    SERVICE = "service", _("service target")
+    HARD = "hard", _("hard: law, or void afterwards")
+
+
+class Automation(TextChoices):
+    WHOLLY = "wholly", _("wholly automated")
+    PARTLY = "partly", _("partly automated")
+    NONE = "none", _("not automated")
+
+
+class DecisionWhy(TextChoices):
+    FIRST = "first", _("first decision")
+    SECOND_LOOK = "second_look", _("second look")
+    CORRECTION = "correction", _("correction")
+    APPEAL = "appeal", _("appeal")
+    RECALL = "recall", _("recall")
+
+
+class ItemKind(TextChoices):
+    """Why people have the item."""
+
+    MANUAL = "manual", _("the model handed it over")
+    DEAD = "dead", _("DEAD before a result")
+    URGENT = "urgent", _("for people at once")
+    PULLED = "pulled", _("taken out of the machine's hands")
+    RECALLED = "recalled", _("decision recalled")
+
+
+class ItemEnd(TextChoices):
+    DECIDED = "decided", _("decided")
+    REQUEUED = "requeued", _("requeued")
+    SUPERSEDED = "superseded", _("superseded")
+    WITHDRAWN = "withdrawn", _("withdrawn")
+
+
+class AssignmentEnd(TextChoices):
+    DECIDED = "decided", _("decided")
+    REQUEUED = "requeued", _("requeued")
+    GIVEN_BACK = "given_back", _("given back")
+    HANDED_OVER = "handed_over", _("handed over")
+    EXPIRED = "expired", _("time was over")
+    ITEM_CLOSED = "item_closed", _("item closed")
+
+
+class RunEnd(TextChoices):
+    """How a stage run ended."""
+
+    RAISED = "raised", _("raised to the next stage")
+    STEPPED_DOWN = "stepped_down", _("stepped down")
+    HELD = "held", _("held by a person")
+    AUTOMATIC_HOLD = "automatic_hold", _("held automatically")
+    POLICY = "policy", _("another policy put into force")
+
+
+class HoldForm(TextChoices):
+    HOLD = "hold", _("hold: running calls may still commit")
+    REFUSE = "refuse", _("hold and refuse running results")
+
+
+class HoldReason(TextChoices):
+    """The four reasons a person may give, and the causes of an automatic hold."""
+
+    WRONG_ANSWERS = "wrong_answers", _("the model answers wrongly")
+    MODEL_TROUBLE = "model_trouble", _("the model is in trouble")
+    DESK_FULL = "desk_full", _("people cannot keep up")
+    PRECAUTION = "precaution", _("as a precaution")
+    AUTO_UNAVAILABLE = "auto_unavailable", _("the model was unavailable")
+    AUTO_OVERLOADED = "auto_overloaded", _("the model was overloaded")
+    AUTO_ERRORS = "auto_errors", _("too many errors")
+    AUTO_TIMEOUTS = "auto_timeouts", _("too many timeouts")
+    AUTO_STALE = "auto_stale", _("too many stale answers")
+    AUTO_SLOW = "auto_slow", _("calls are too slow")
+    AUTO_MISCONFIGURED = "auto_misconfigured", _("the model refused the connection")
+    CONNECTION_CHANGED = "connection_changed", _("the connection was changed")
+    NEW_LANE = "new_lane", _("the lane is new")
+    RESTORED = "restored", _("the database was restored")
+
+
+#: What the hold form offers to a person.
+PERSONS_HOLD_REASONS = (
+    HoldReason.WRONG_ANSWERS,
+    HoldReason.MODEL_TROUBLE,
+    HoldReason.DESK_FULL,
+    HoldReason.PRECAUTION,
+)
+
+
+class MessageState(TextChoices):
+    READY = "ready", _("ready")
+    KEPT_BACK = "kept_back", _("kept back until the run is accepted")
+    WITHDRAWN = "withdrawn", _("withdrawn before delivery")
+
+
+class MessageKind(TextChoices):
+    DECISION = "decision", "decision"
+    DECISION_RECALLED = "decision.recalled", "decision.recalled"
+    ITEM_OPENED = "item.opened", "item.opened"
+    TICKET_DEAD = "ticket.dead", "ticket.dead"
+    LANE_ON_HOLD = "lane.on_hold", "lane.on_hold"
+    STAGE_RAISED = "stage.raised", "stage.raised"
+    OUTAGE_OPENED = "outage.opened", "outage.opened"
+    OUTAGE_CLOSED = "outage.closed", "outage.closed"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseToken:
+    """The right to complete one claim of one job. It names a grant, never a worker.
+
+    `attempt` is the attempt's primary key, so that it is closed without a search; `key` is its random id, so that a
+    guessed or replayed number is worth nothing.
+    """
+
+    job: int
+    fence: int
+    revision: str
+    attempt: int
+    key: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentToken:
+    """The right of one person to decide one item, until the assignment's end."""
+
+    item: int
+    fence: int
+    key: UUID
