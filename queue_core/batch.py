@@ -1,0 +1,297 @@
+"""The contract's batch forms for workers: the same judgements (`contract.rules`), many rows a statement.
+
+Together with `contract` the only writer of the contract fields. Held equal to the single verbs by the same traces.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import InterfaceError, OperationalError, connection, transaction
+
+from queue_core import batch_sql
+from queue_core.clock import Clock
+from queue_core.contract.complete import (
+    CLOSING_FIELDS,
+    Completion,
+    Ending,
+    check_ending,
+    close_attempt,
+    complete,
+    end_done,
+    identity_of,
+    keep_late_answer,
+    write_consequences,
+)
+from queue_core.contract.deaths import bury
+from queue_core.contract.locks import lock_lane, read_clock
+from queue_core.contract.release import release
+from queue_core.contract.room import measure_room
+from queue_core.contract.rules import CALL_MARGIN, judge_claim, judge_completion
+from queue_core.errors import InvalidClaim, InvalidCompletion
+from queue_core.models import Attempt, Job, Lane, Outage, Ticket
+from queue_core.states import AttemptOutcome, ClaimOutcome, CompleteOutcome, LeaseOutcome, LeaseToken
+
+logger = logging.getLogger(__name__)
+
+MOST_AT_ONCE = 500
+MOST_BURIED_AT_ONCE = 500
+MOST_SEVERE_FOR_THE_PROBE = 1
+
+type EndOfToken = CompleteOutcome | LeaseOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """One granted claim with what a worker needs to call the model."""
+
+    token: LeaseToken
+    lease_until: datetime
+    deadline: datetime
+    source: str
+    external_id: str
+    severity: int
+    number: int
+    max_attempts: int
+    evidence: str
+    is_restricted: bool
+    policy: int | None
+    run: int | None
+
+    @property
+    def is_last_attempt(self) -> bool:
+        return self.number >= self.max_attempts
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Claims, or none and why. No claims and no refusal: nothing in the lane could be claimed."""
+
+    claims: list[Claimed]
+    refusal: ClaimOutcome | None = None
+    buried: int = 0
+
+
+@transaction.atomic
+def claim_next(lane_id: int, limit: int, *, clock: Clock, worker: str) -> Batch:
+    """Claim up to `limit` (at most 500) of a lane's WAITING jobs, most urgent first.
+
+    Obeys hold, cap, rate and retry-after. Passes over jobs in back-off and jobs with too little time left for the
+    lane's usual call. Passed deadlines turn DEAD as it goes, at most 500, and take no seat. While the probe runs, its
+    own choice of tickets stands instead of urgency.
+    """
+    limit = _checked(limit)
+    lane = lock_lane(lane_id)
+    now = read_clock(clock, InvalidClaim)
+    room = measure_room(lane, now=now)
+    if room.refusal is not None:
+        return Batch([], room.refusal)
+    buried = bury(_ids(batch_sql.PICK_PASSED_DEADLINES, lane=lane_id, now=now, limit=MOST_BURIED_AT_ONCE), now=now)
+    picked = _pick(lane, min(limit, room.grants), now)
+    return Batch(_lease(lane, picked, worker, now), buried=len(buried))
+
+
+@transaction.atomic
+def claim_expired(lane_id: int, *, clock: Clock, worker: str) -> Batch:
+    """Take over one job whose last lease is over. It is the caller's only work in its process until it ends."""
+    lane = lock_lane(lane_id)
+    now = read_clock(clock, InvalidClaim)
+    room = measure_room(lane, now=now)
+    if room.refusal is not None:
+        return Batch([], room.refusal)
+    picked = _ids(batch_sql.PICK_EXPIRED, lane=lane_id, now=now, needs_until=now + usual_call(lane))
+    return Batch(_lease(lane, picked, worker, now))
+
+
+@transaction.atomic
+def claim_rows(
+    job_ids: Sequence[int], *, clock: Clock, worker: str, lease: timedelta | None = None, max_attempts: int | None = None
+) -> dict[int, LeaseToken]:
+    """The batch core by ids: what the traces are played through. As `contract.claim`, for the jobs of one lane.
+
+    Returns the token of each job that could be claimed. Deaths are judged and written as in `claim_next`.
+    """
+    lane_id = Job.objects.filter(pk__in=job_ids).values_list("lane_id", flat=True).first()
+    now = read_clock(clock, InvalidClaim)
+    if lane_id is None:
+        return {}
+    lane = lock_lane(lane_id)
+    bury(job_ids, now=now, max_attempts=max_attempts)
+    jobs = Job.objects.select_for_update(no_key=True, skip_locked=True).filter(pk__in=job_ids, lane=lane).order_by("pk")
+    free = [
+        job.pk for job in jobs if judge_claim(job, now=now, max_attempts=max_attempts) == ClaimOutcome.CLAIMED
+    ]
+    grants = free[: measure_room(lane, now=now).grants]
+    return {c.token.job: c.token for c in _lease(lane, grants, worker, now, lease)}
+
+
+def complete_many(
+    endings: Sequence[tuple[LeaseToken, Ending]], *, clock: Clock, worker: str = ""
+) -> list[EndOfToken]:
+    """Hand in many results: an outcome per token, in order; the same rules as `contract.complete`.
+
+    If anything raises in the batch (a receiver, a constraint, an unknown result), nothing of it is written; it runs
+    again one token at a time, and only the guilty ones are given back, charged, as invalid answers.
+    """
+    if len(endings) > MOST_AT_ONCE:
+        raise InvalidCompletion(f"At most {MOST_AT_ONCE} tokens at once.", field="tokens")
+    try:
+        return list(_complete_together(endings, clock, worker))
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception:
+        logger.exception("completing %d tokens together failed; completing them one by one", len(endings))
+        return [_complete_alone(token, ending, clock, worker) for token, ending in endings]
+
+
+def usual_call(lane: Lane) -> timedelta:
+    """The least time a job must have left to be given to the model: the lane's usual call, and room to write it down."""
+    return max(lane.usual_call_time or timedelta(0), lane.least_call_time) + CALL_MARGIN
+
+
+def _checked(limit: int) -> int:
+    if not 1 <= limit <= MOST_AT_ONCE:
+        raise InvalidClaim(f"A batch is from 1 to {MOST_AT_ONCE} claims.", field="limit")
+    return limit
+
+
+def _pick(lane: Lane, limit: int, now: datetime) -> list[int]:
+    needs_until = now + usual_call(lane)
+    if lane.run is None or lane.run.number != 1:
+        return _ids(batch_sql.PICK_MOST_URGENT, lane=lane.pk, needs_until=needs_until, limit=limit)
+    opened_at = (
+        Outage.objects.filter(connection_id=lane.connection_id, closed_at__isnull=True)
+        .values_list("opened_at", flat=True)
+        .first()
+    )
+    for most_severe in (MOST_SEVERE_FOR_THE_PROBE, 3):
+        picked = _ids(
+            batch_sql.PICK_FOR_THE_PROBE,
+            lane=lane.pk,
+            needs_until=needs_until,
+            limit=limit,
+            most_severe=most_severe,
+            outage_since=opened_at or lane.run.started_at,
+        )
+        # A lane that holds nothing harmless can be probed only with what it holds.
+        if picked:
+            return picked
+    return []
+
+
+def _lease(
+    lane: Lane, job_ids: list[int], worker: str, now: datetime, lease: timedelta | None = None
+) -> list[Claimed]:
+    if not job_ids:
+        return []
+    rows = _rows(
+        batch_sql.LEASE,
+        jobs=job_ids,
+        now=now,
+        lease=lease or lane.lease,
+        lane=lane.pk,
+        worker=worker[:200],
+        run=lane.run_id,
+        policy=lane.policy_id,
+        connection=lane.connection_id,
+    )
+    return [_claimed(row, lane) for row in rows]
+
+
+def _claimed(row: tuple[Any, ...], lane: Lane) -> Claimed:
+    job, fence, revision, attempt, key, lease_until, deadline, severity, number, budget, *ticket = row
+    source, external_id, evidence, is_restricted = ticket
+    return Claimed(
+        token=LeaseToken(job, fence, revision, attempt, key if isinstance(key, UUID) else UUID(str(key))),
+        lease_until=lease_until,
+        deadline=deadline,
+        source=source,
+        external_id=external_id,
+        severity=severity,
+        number=number,
+        max_attempts=budget,
+        evidence=evidence,
+        is_restricted=is_restricted,
+        policy=lane.policy_id,
+        run=lane.run_id,
+    )
+
+
+@transaction.atomic
+def _complete_together(
+    endings: Sequence[tuple[LeaseToken, Ending]], clock: Clock, worker: str
+) -> list[CompleteOutcome]:
+    jobs, tickets = _lock({token.job for token, _ending in endings})
+    now = read_clock(clock, InvalidCompletion)
+    attempts = _present_attempts(jobs)
+    outcomes, good = [], []
+    for token, ending in endings:
+        job = jobs.get(token.job)
+        if job is None:
+            outcomes.append(CompleteOutcome.STALE)
+            continue
+        attempt = attempts.get(job.pk)
+        judgement = judge_completion(job, identity_of(attempt), token, ending.result, now=now)
+        outcomes.append(judgement.outcome)
+        if judgement.outcome == CompleteOutcome.STALE:
+            keep_late_answer(job, token, ending, judgement, worker=worker, now=now)
+        elif judgement.outcome == CompleteOutcome.COMMITTED and attempt is not None:
+            check_ending(ending)
+            # Set on the row at once: a token handed in twice in one batch is judged against the first.
+            end_done(job, ending.result, now=now)
+            close_attempt(attempt, ending, now=now)
+            good.append(Completion(tickets[job.ticket_id], job, attempt, ending))
+    _write(good, now)
+    return outcomes
+
+
+def _lock(job_ids: set[int]) -> tuple[dict[int, Job], dict[int, Ticket]]:
+    """Tickets, then jobs, each by id: the order of all verbs. A job's ticket never changes, so it is read unlocked."""
+    ticket_ids = set(Job.objects.filter(pk__in=job_ids).values_list("ticket_id", flat=True))
+    tickets = Ticket.objects.select_for_update(no_key=True).filter(pk__in=ticket_ids).order_by("pk").in_bulk()
+    jobs = Job.objects.select_for_update(no_key=True).filter(pk__in=job_ids).order_by("pk").in_bulk()
+    return jobs, tickets
+
+
+def _present_attempts(jobs: dict[int, Job]) -> dict[int, Attempt]:
+    attempts = Attempt.objects.filter(job_id__in=list(jobs)).select_related("run")
+    return {attempt.job_id: attempt for attempt in attempts if attempt.fence == jobs[attempt.job_id].fence}
+
+
+def _write(good: list[Completion], now: datetime) -> None:
+    if not good:
+        return
+    with connection.cursor() as cursor:
+        ids, results = [c.job.pk for c in good], [c.ending.result for c in good]
+        cursor.execute(batch_sql.END_DONE, {"jobs": ids, "results": results, "now": now})
+    Attempt.objects.bulk_update([c.attempt for c in good], CLOSING_FIELDS)
+    write_consequences(good, now=now)
+
+
+def _complete_alone(token: LeaseToken, ending: Ending, clock: Clock, worker: str) -> EndOfToken:
+    try:
+        return complete(token, ending, clock=clock, worker=worker)
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception as fault:
+        logger.exception("the completion of job %d, fence %d raised", token.job, token.fence)
+        return release(
+            token,
+            outcome=AttemptOutcome.INVALID_ANSWER,
+            clock=clock,
+            worker=worker,
+            detail=f"{type(fault).__name__}: {fault}",
+        )
+
+
+def _ids(statement: str, **params: Any) -> list[int]:
+    return [row[0] for row in _rows(statement, **params)]
+
+
+def _rows(statement: str, **params: Any) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, params)
+        return cursor.fetchall()

@@ -1,0 +1,243 @@
+"""What people do to jobs: requeue, move the deadline, pull, refuse running results."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from django.db import transaction
+from django.db.models import F
+
+from queue_core import audit
+from queue_core.clock import Clock, is_instant
+from queue_core.contract.deaths import end_dead
+from queue_core.contract.items import close_open_item, open_item
+from queue_core.contract.locks import lock_job, lock_lane, read_clock
+from queue_core.contract.order import urgency
+from queue_core.contract.rules import is_running
+from queue_core.errors import InvalidRequest
+from queue_core.models import Assignment, Attempt, Decision, Item, Job, Lane, Ticket
+from queue_core.states import (
+    HANDLED_DEATHS,
+    ActOutcome,
+    AssignmentToken,
+    AttemptOutcome,
+    DeadReason,
+    ItemEnd,
+    ItemKind,
+    JobState,
+)
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractUser
+
+LARGEST_BUDGET = 1000
+
+
+@transaction.atomic
+def requeue(
+    job_id: int,
+    *,
+    deadline: datetime,
+    max_attempts: int | None = None,
+    clock: Clock,
+    person: "AbstractUser",
+    reason: str,
+) -> ActOutcome:
+    """Give a DEAD job a new deadline and a new budget. Fence, attempt rows and evidence go on; its item closes.
+
+    NOT_ALLOWED_IN_STATE unless the job died by deadline or attempts, its revision is still current and nobody decided
+    it. Raises InvalidRequest for a deadline that is not after now or a budget out of bounds.
+    """
+    if max_attempts is not None and not 1 <= max_attempts <= LARGEST_BUDGET:
+        raise InvalidRequest(f"A budget is from 1 to {LARGEST_BUDGET} attempts.", field="max_attempts")
+    locked = lock_job(job_id)
+    now = read_clock(clock, InvalidRequest)
+    if locked is None:
+        return ActOutcome.MISSING
+    ticket, job = locked
+    _check_deadline(deadline, now)
+    if not _may_requeue(ticket, job):
+        return ActOutcome.NOT_ALLOWED_IN_STATE
+    before = {"state": job.state, "dead_reason": job.dead_reason, "deadline": job.deadline.isoformat()}
+    lane = Lane.objects.get(pk=job.lane_id)
+    job.state = JobState.WAITING
+    job.dead_reason = job.finished_at = job.available_at = None
+    job.attempts = job.backoff_steps = 0
+    job.max_attempts = max_attempts or lane.max_attempts
+    job.requeues += 1
+    job.queued_at, job.deadline = now, deadline
+    job.urgency = urgency(lane, queued_at=now, deadline=deadline, severity=job.severity)
+    job.save()
+    close_open_item(job, closed_as=ItemEnd.REQUEUED, now=now)
+    after = {"state": job.state, "deadline": deadline.isoformat(), "max_attempts": job.max_attempts}
+    audit.record(
+        "job.requeued", now=now, actor=person, subject=job, lane=lane, reason=reason, before=before, after=after
+    )
+    return ActOutcome.DONE
+
+
+@transaction.atomic
+def move_deadline(
+    job_id: int, *, deadline: datetime, clock: Clock, person: "AbstractUser", reason: str
+) -> ActOutcome:
+    """Move the deadline of a WAITING job. Raises InvalidRequest for one that is not after now."""
+    locked = lock_job(job_id)
+    now = read_clock(clock, InvalidRequest)
+    if locked is None:
+        return ActOutcome.MISSING
+    _ticket, job = locked
+    _check_deadline(deadline, now)
+    if job.state != JobState.WAITING or now >= job.deadline:
+        return ActOutcome.NOT_ALLOWED_IN_STATE
+    lane = Lane.objects.get(pk=job.lane_id)
+    before = {"deadline": job.deadline.isoformat()}
+    job.deadline = deadline
+    job.urgency = urgency(lane, queued_at=job.queued_at, deadline=deadline, severity=job.severity)
+    job.save(update_fields=["deadline", "urgency"])
+    audit.record(
+        "job.deadline_moved",
+        now=now,
+        actor=person,
+        subject=job,
+        lane=lane,
+        reason=reason,
+        before=before,
+        after={"deadline": deadline.isoformat()},
+    )
+    return ActOutcome.DONE
+
+
+@transaction.atomic
+def pull(
+    job_id: int, *, person: "AbstractUser", until: datetime | None = None, clock: Clock, reason: str
+) -> tuple[ActOutcome, AssignmentToken | None]:
+    """Take a WAITING job, or one whose lease is over, out of the machine's hands: DEAD, with an item for the person.
+
+    Works on hold. Counts neither as a death to look after nor as an attempt. `until` is the assignment's end, by
+    default the lane's time for one item.
+    """
+    locked = lock_job(job_id)
+    now = read_clock(clock, InvalidRequest)
+    if locked is None:
+        return ActOutcome.MISSING, None
+    ticket, job = locked
+    is_free = job.state == JobState.WAITING or (job.state == JobState.LEASED and not is_running(job, now=now))
+    if not is_free or now >= job.deadline:
+        return ActOutcome.NOT_ALLOWED_IN_STATE, None
+    lane = Lane.objects.get(pk=job.lane_id)
+    _take_out(job, now)
+    item = open_item(ticket, job, kind=ItemKind.PULLED, cause="pulled", now=now)
+    token = assign(item, person, now=now, until=until or now + lane.assignment_time)
+    audit.record("job.pulled", now=now, actor=person, subject=job, lane=lane, reason=reason)
+    return ActOutcome.DONE, token
+
+
+def take_out_urgent(ticket: Ticket, job: Job, *, now: datetime) -> Item:
+    """At intake, under the ticket's lock: a ticket that never waits for a ramp goes to people at once."""
+    _take_out(job, now)
+    return open_item(ticket, job, kind=ItemKind.URGENT, cause="urgent", params={"source_kind": ticket.source_kind}, now=now)
+
+
+def assign(item: Item, person: "AbstractUser", *, now: datetime, until: datetime) -> AssignmentToken:
+    """Give an item, whose lock the caller holds, to a person, under a fence of its own."""
+    item.fence += 1
+    item.taken_by_id, item.taken_until = person.pk, until
+    item.save(update_fields=["fence", "taken_by", "taken_until"])
+    assignment = Assignment.objects.create(
+        item=item, person_id=person.pk, fence=item.fence, key=uuid4(), taken_at=now, until=until
+    )
+    return AssignmentToken(item.pk, assignment.fence, assignment.key)
+
+
+@transaction.atomic
+def refuse_running(lane_id: int, *, clock: Clock, limit: int = 10_000) -> int:
+    """Raise the fence of every running job of a lane, so that what its holders report is stale. Returns how many.
+
+    Part of "hold and refuse running results". The attempts are given back: nobody knows what the model did with them,
+    and it was a person who let them end.
+    """
+    lock_lane(lane_id)
+    jobs = list(
+        Job.objects.select_for_update(no_key=True)
+        .filter(lane_id=lane_id, state=JobState.LEASED)
+        .order_by("pk")[:limit]
+    )
+    now = read_clock(clock, InvalidRequest)
+    running = [job for job in jobs if is_running(job, now=now)]
+    for job in running:
+        Attempt.objects.filter(job=job, fence=job.fence, ended_at__isnull=True).update(
+            ended_at=now, outcome=AttemptOutcome.REFUSED_BY_HOLD, is_charged=False
+        )
+        job.attempts -= 1
+        raise_fence(job, now=now)
+        job.state = JobState.WAITING
+        job.save(update_fields=["state", "attempts", "fence"])
+    return len(running)
+
+
+def raise_fence(job: Job, *, now: datetime) -> None:
+    """Raise, not save, a locked job's fence without a claim. A closed, uncharged attempt row marks it in the ledger."""
+    job.fence += 1
+    Attempt.objects.create(
+        job=job,
+        lane_id=job.lane_id,
+        fence=job.fence,
+        key=uuid4(),
+        worker="",
+        number=job.attempts,
+        is_charged=False,
+        started_at=now,
+        lease_until=now,
+        ended_at=now,
+        outcome=AttemptOutcome.FENCE_RAISED,
+    )
+
+
+@transaction.atomic
+def give_back_attempts(attempt_ids: Iterable[int]) -> int:
+    """Give back the budget of ended, charged attempts whose jobs still wait; each once. Returns how many.
+
+    The caller holds the lane's lock. Used for the trailing timeouts of a run that ended by automatic hold.
+    """
+    attempts = list(Attempt.objects.filter(pk__in=list(attempt_ids), is_charged=True, ended_at__isnull=False))
+    jobs = (
+        Job.objects.select_for_update(no_key=True)
+        .filter(pk__in={attempt.job_id for attempt in attempts}, state__in=[JobState.WAITING, JobState.LEASED])
+        .order_by("pk")
+        .in_bulk()
+    )
+    given = 0
+    for attempt in attempts:
+        job = jobs.get(attempt.job_id)
+        # A requeue since then began a new budget, to which this attempt was never charged.
+        if job is None or attempt.started_at < job.queued_at:
+            continue
+        if Attempt.objects.filter(pk=attempt.pk, is_charged=True).update(is_charged=False):
+            Job.objects.filter(pk=job.pk, attempts__gt=0).update(attempts=F("attempts") - 1)
+            given += 1
+    return given
+
+
+def _take_out(job: Job, now: datetime) -> None:
+    Attempt.objects.filter(job=job, ended_at__isnull=True).update(
+        ended_at=now, outcome=AttemptOutcome.LEASE_EXPIRED
+    )
+    raise_fence(job, now=now)
+    end_dead(job, DeadReason.PULLED, now=now)
+    job.save(update_fields=["state", "dead_reason", "finished_at", "available_at", "fence"])
+
+
+def _may_requeue(ticket: Ticket, job: Job) -> bool:
+    return (
+        job.state == JobState.DEAD
+        and job.dead_reason in HANDLED_DEATHS
+        and ticket.current_revision == job.revision
+        and ticket.withdrawn_at is None
+        and not Decision.objects.filter(ticket=ticket, revision=job.revision).exists()
+    )
+
+
+def _check_deadline(deadline: datetime, now: datetime) -> None:
+    if not is_instant(deadline) or deadline <= now:
+        raise InvalidRequest("The new deadline is not after now.", field="deadline")

@@ -1,0 +1,67 @@
+"""Jobs that end without a result, many at a time, with the items that hand them to people."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from queue_core.contract.items import Need, open_items
+from queue_core.contract.rules import judge_claim
+from queue_core.models import Attempt, Job, Ticket
+from queue_core.states import AttemptOutcome, ClaimOutcome, DeadReason, ItemKind, JobState
+
+REASONS = {
+    ClaimOutcome.DIED_DEADLINE: DeadReason.DEADLINE,
+    ClaimOutcome.DIED_ATTEMPTS: DeadReason.ATTEMPTS,
+}
+
+
+def bury(job_ids: Iterable[int], *, now: datetime, max_attempts: int | None = None) -> dict[int, DeadReason]:
+    """Turn those jobs DEAD whose deadline is passed or whose budget is spent; the rest stay as they are.
+
+    The list is only a hint: each row is judged again under its lock. Rows that somebody else holds are passed over,
+    and so are their tickets (locked before the jobs, as everywhere), so that a sweep never waits.
+    """
+    hints = dict(Job.objects.filter(pk__in=list(job_ids)).values_list("pk", "ticket_id"))
+    if not hints:
+        return {}
+    tickets = Ticket.objects.select_for_update(no_key=True, skip_locked=True).order_by("pk").in_bulk(set(hints.values()))
+    jobs = (
+        Job.objects.select_for_update(no_key=True, skip_locked=True)
+        .filter(pk__in=list(hints), ticket_id__in=list(tickets))
+        .order_by("pk")
+    )
+    dead = {}
+    for job in jobs:
+        reason = REASONS.get(judge_claim(job, now=now, max_attempts=max_attempts))
+        if reason is not None:
+            dead[job.pk] = (tickets[job.ticket_id], job, reason)
+    for ticket, job, reason in dead.values():
+        end_dead(job, reason, now=now)
+    _write([job for _, job, _ in dead.values()], now)
+    open_items([need_of(ticket, job) for ticket, job, _ in dead.values()], now=now)
+    return {pk: reason for pk, (_, _, reason) in dead.items()}
+
+
+def end_dead(job: Job, reason: DeadReason, *, now: datetime) -> None:
+    """Set, not save, what DEAD means on a locked row. `lease_until` keeps its last value."""
+    job.state = JobState.DEAD
+    job.dead_reason = reason
+    job.finished_at = now
+    job.available_at = None
+
+
+def need_of(ticket: Ticket, job: Job) -> Need:
+    """The item for a death that a person has to look after."""
+    params = {"attempts": job.attempts, "deadline": job.deadline.isoformat()}
+    return Need(ticket, job, ItemKind.DEAD, str(job.dead_reason), params)
+
+
+def close_expired(jobs: Iterable[Job], *, now: datetime) -> int:
+    """Close the open attempt of each locked job as expired: nobody knows what the model did with it."""
+    return Attempt.objects.filter(job__in=[job.pk for job in jobs], ended_at__isnull=True).update(
+        ended_at=now, outcome=AttemptOutcome.LEASE_EXPIRED
+    )
+
+
+def _write(jobs: list[Job], now: datetime) -> None:
+    close_expired(jobs, now=now)
+    Job.objects.bulk_update(jobs, ["state", "dead_reason", "finished_at", "available_at"])

@@ -1,0 +1,322 @@
+"""Tickets in: receive, add, supersede, withdraw.
+
+One path stores: `receive_many`. `add` is the oracle's verb on top of it; intake from outside calls `receive`, which
+knows again what it accepted before, even when the deadline is over by then.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+
+from queue_core.clock import Clock, is_instant
+from queue_core.contract.acts import take_out_urgent
+from queue_core.contract.deaths import end_dead
+from queue_core.contract.items import close_open_item
+from queue_core.contract.locks import read_clock
+from queue_core.contract.order import urgency
+from queue_core.errors import InvalidJob, RevisionConflict
+from queue_core.models import Evidence, Job, Lane, Ticket
+from queue_core.models.tickets import MAX_ID, MAX_SOURCE
+from queue_core.states import ActOutcome, AddOutcome, DeadReason, ItemEnd, JobState, SourceKind
+
+type Name = tuple[str, str]
+
+MOST_SEVERE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class NewTicket:
+    """One ticket to take in. What is None comes from its lane; `submitted_at` is when it began to wait at the source.
+
+    `evidence` is any JSON value; it is stored as the text it is sealed as.
+    """
+
+    source: str
+    external_id: str
+    revision: str
+    lane: Lane
+    evidence: Any
+    deadline: datetime | None = None
+    submitted_at: datetime | None = None
+    severity: int | None = None
+    category: str = ""
+    source_kind: str | None = None
+    exposure: str | None = None
+    deadline_kind: str | None = None
+    is_restricted: bool = False
+
+    @property
+    def name(self) -> Name:
+        return (self.source, self.external_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What intake answered, with the job of the revision it was asked for (of the current one on a conflict)."""
+
+    outcome: AddOutcome
+    job: Job
+    current_revision: str
+
+
+def receive(ticket: NewTicket, *, clock: Clock) -> Received:
+    """Take in one ticket, or know it again. Raises InvalidJob."""
+    answer = receive_many([ticket], clock=clock)[0]
+    if isinstance(answer, InvalidJob):
+        raise answer
+    return answer
+
+
+def add(ticket: NewTicket, *, clock: Clock) -> Job:
+    """The contract's add: the job of this revision, new or as it stands.
+
+    Raises InvalidJob for an empty id or revision, a clock that is none, or a deadline that is not after now (even for
+    a revision that is stored); RevisionConflict if the ticket has another current revision. Neither changes anything.
+    """
+    fault = _fault(ticket, read_clock(clock, InvalidJob))
+    if fault is not None:
+        raise fault
+    answer = receive(ticket, clock=clock)
+    if answer.outcome in (AddOutcome.REVISION_CONFLICT, AddOutcome.SUPERSEDED):
+        raise RevisionConflict("revision conflict", current=answer.current_revision)
+    return answer.job
+
+
+@transaction.atomic
+def receive_many(tickets: Sequence[NewTicket], *, clock: Clock) -> list[Received | InvalidJob]:
+    """Take in tickets in order, an answer for each; one that is refused leaves the others alone.
+
+    A revision that was accepted before is `known`, or `superseded` if it is no longer current. Only what is new is
+    judged against the clock and stored.
+    """
+    shelf = _Shelf.lock({ticket.name for ticket in tickets if _name_fault(ticket) is None})
+    now = read_clock(clock, InvalidJob)
+    new = [ticket for ticket in tickets if ticket.name not in shelf.tickets and _fault(ticket, now) is None]
+    shelf.store(_first_of_each(new), now)
+    return [_name_fault(ticket) or shelf.answer(ticket) or _refused(ticket, now) for ticket in tickets]
+
+
+@transaction.atomic
+def supersede(ticket: NewTicket, *, replaces: str, clock: Clock) -> Received:
+    """Take in a newer revision in place of the one it names.
+
+    Raises RevisionConflict, and changes nothing, unless `replaces` is the current revision. An open job of the old
+    revision ends DEAD and is nobody's work; what was decided stays with its revision; an open item closes.
+    """
+    shelf = _Shelf.lock({ticket.name})
+    now = read_clock(clock, InvalidJob)
+    row = shelf.tickets.get(ticket.name)
+    if row is None:
+        raise RevisionConflict("There is no such ticket to supersede.", current="")
+    known = shelf.known(ticket)
+    if known is not None:
+        return known
+    if row.current_revision != replaces:
+        raise RevisionConflict("Another revision is current.", current=row.current_revision)
+    fault = _fault(ticket, now)
+    if fault is not None:
+        raise fault
+    _end_open_jobs(row, DeadReason.SUPERSEDED, ItemEnd.SUPERSEDED, now)
+    _take_over(row, ticket)
+    shelf.store_jobs([(row, ticket)], now)
+    return Received(AddOutcome.STORED, shelf.jobs[row.pk, ticket.revision], row.current_revision)
+
+
+@transaction.atomic
+def withdraw(*, source: str, external_id: str, clock: Clock) -> ActOutcome:
+    """The content is gone at the source: an open job ends DEAD, an open item closes, nothing is decided."""
+    row = _Shelf.lock({(source, external_id)}).tickets.get((source, external_id))
+    now = read_clock(clock, InvalidJob)
+    if row is None:
+        return ActOutcome.MISSING
+    _end_open_jobs(row, DeadReason.WITHDRAWN, ItemEnd.WITHDRAWN, now)
+    if row.withdrawn_at is None:
+        row.withdrawn_at = now
+        row.save(update_fields=["withdrawn_at"])
+    return ActOutcome.DONE
+
+
+class _Shelf:
+    """The tickets of one call under their locks, with the jobs they have. Holds no rule but how rows are found."""
+
+    def __init__(self, tickets: dict[Name, Ticket]) -> None:
+        self.tickets = tickets
+        self.jobs: dict[tuple[int, str], Job] = {}
+        self.stored: set[tuple[int, str]] = set()
+        self._load(list(tickets.values()))
+
+    @classmethod
+    def lock(cls, names: set[Name]) -> "_Shelf":
+        return cls(_lock_tickets(names))
+
+    def _load(self, tickets: list[Ticket]) -> None:
+        for job in Job.objects.filter(ticket__in=[t.pk for t in tickets]).order_by("round"):
+            self.jobs[job.ticket_id, job.revision] = job
+
+    def known(self, ticket: NewTicket) -> Received | None:
+        row = self.tickets.get(ticket.name)
+        job = self.jobs.get((row.pk, ticket.revision)) if row else None
+        if row is None or job is None:
+            return None
+        is_current = row.current_revision == ticket.revision
+        return Received(AddOutcome.KNOWN if is_current else AddOutcome.SUPERSEDED, job, row.current_revision)
+
+    def answer(self, ticket: NewTicket) -> Received | None:
+        row = self.tickets.get(ticket.name)
+        if row is None:
+            return None
+        if (row.pk, ticket.revision) in self.stored:
+            self.stored.discard((row.pk, ticket.revision))
+            return Received(AddOutcome.STORED, self.jobs[row.pk, ticket.revision], row.current_revision)
+        current = self.jobs[row.pk, row.current_revision]
+        return self.known(ticket) or Received(AddOutcome.REVISION_CONFLICT, current, row.current_revision)
+
+    def store(self, tickets: list[NewTicket], now: datetime) -> None:
+        """Insert tickets nobody had when this call looked. Where another call was first, its rows count (PGQ-12)."""
+        rows = [_ticket_row(ticket, now) for ticket in sorted(tickets, key=lambda ticket: ticket.name)]
+        Ticket.objects.bulk_create(rows, ignore_conflicts=True)
+        found = _lock_tickets({ticket.name for ticket in tickets})
+        self._load(list(found.values()))
+        with_jobs = {ticket_id for ticket_id, _revision in self.jobs}
+        self.tickets |= found
+        self.store_jobs([(found[t.name], t) for t in tickets if found[t.name].pk not in with_jobs], now)
+
+    def store_jobs(self, pairs: list[tuple[Ticket, NewTicket]], now: datetime) -> None:
+        evidence = Evidence.objects.bulk_create([_evidence_row(row, ticket, now) for row, ticket in pairs])
+        jobs = Job.objects.bulk_create(
+            [_job_row(row, ticket, sealed, now) for (row, ticket), sealed in zip(pairs, evidence, strict=True)]
+        )
+        for (row, ticket), job in zip(pairs, jobs, strict=True):
+            self.jobs[row.pk, ticket.revision] = job
+            self.stored.add((row.pk, ticket.revision))
+            if is_urgent(row, ticket.lane):
+                take_out_urgent(row, job, now=now)
+
+
+def is_urgent(ticket: Ticket, lane: Lane) -> bool:
+    """Whether people have the ticket at intake: danger to life, children or terror, or an authority's order."""
+    if lane.model_sees_urgent_first:
+        return False
+    return ticket.severity >= MOST_SEVERE or ticket.source_kind == SourceKind.AUTHORITY_ORDER
+
+
+def _lock_tickets(names: set[Name]) -> dict[Name, Ticket]:
+    wanted = Q(pk__in=[])
+    for source in {source for source, _id in names}:
+        wanted |= Q(source=source, external_id__in=[external for name, external in names if name == source])
+    rows = Ticket.objects.select_for_update(no_key=True).filter(wanted).order_by("pk")
+    return {(row.source, row.external_id): row for row in rows}
+
+
+def _first_of_each(tickets: Sequence[NewTicket]) -> list[NewTicket]:
+    first: dict[Name, NewTicket] = {}
+    for ticket in tickets:
+        first.setdefault(ticket.name, ticket)
+    return list(first.values())
+
+
+def _fault(ticket: NewTicket, now: datetime) -> InvalidJob | None:
+    if ticket.deadline is not None and not (is_instant(ticket.deadline) and ticket.deadline > now):
+        return InvalidJob("The deadline is not after now.", field="deadline")
+    return _name_fault(ticket)
+
+
+def _name_fault(ticket: NewTicket) -> InvalidJob | None:
+    named = {"source": ticket.source, "ticket": ticket.external_id, "revision": ticket.revision}
+    for name, value in named.items():
+        limit = MAX_SOURCE if name == "source" else MAX_ID
+        if not value:
+            return InvalidJob(f"The {name} is empty.", field=name)
+        if len(value) > limit:
+            return InvalidJob(f"The {name} is longer than {limit} characters.", field=name)
+        if "\x00" in value:
+            return InvalidJob(f"The {name} holds a NUL character.", field=name)
+    return None
+
+
+def _refused(ticket: NewTicket, now: datetime) -> InvalidJob:
+    fault = _fault(ticket, now)
+    assert fault is not None, "what has no fault was stored or known"
+    return fault
+
+
+def _ticket_row(ticket: NewTicket, now: datetime) -> Ticket:
+    lane = ticket.lane
+    return Ticket(
+        source=ticket.source,
+        external_id=ticket.external_id,
+        current_revision=ticket.revision,
+        lane=lane,
+        severity=lane.severity_default if ticket.severity is None else ticket.severity,
+        category=ticket.category,
+        source_kind=ticket.source_kind or lane.source_kind_default,
+        exposure=ticket.exposure or lane.exposure_default,
+        deadline_kind=ticket.deadline_kind or lane.deadline_kind_default,
+        first_seen_at=_since(ticket, now),
+    )
+
+
+def _take_over(row: Ticket, ticket: NewTicket) -> None:
+    """Make a newer revision the current one. What it says of the ticket replaces what was said before."""
+    row.current_revision = ticket.revision
+    row.lane = ticket.lane
+    row.withdrawn_at = None
+    if ticket.severity is not None:
+        row.severity = ticket.severity
+    row.category = ticket.category or row.category
+    row.source_kind = ticket.source_kind or row.source_kind
+    row.exposure = ticket.exposure or row.exposure
+    row.deadline_kind = ticket.deadline_kind or row.deadline_kind
+    row.save()
+
+
+def _evidence_row(row: Ticket, ticket: NewTicket, now: datetime) -> Evidence:
+    body = json.dumps(ticket.evidence, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    raw = body.encode()
+    return Evidence(
+        ticket=row,
+        revision=ticket.revision,
+        body=body,
+        size=len(raw),
+        digest=hashlib.sha256(raw).hexdigest(),
+        is_restricted=ticket.is_restricted,
+        received_at=now,
+    )
+
+
+def _job_row(row: Ticket, ticket: NewTicket, evidence: Evidence, now: datetime) -> Job:
+    queued_at = _since(ticket, now)
+    deadline = ticket.deadline or now + ticket.lane.deadline_default
+    return Job(
+        lane=ticket.lane,
+        ticket=row,
+        evidence=evidence,
+        revision=ticket.revision,
+        severity=row.severity,
+        added_at=now,
+        queued_at=queued_at,
+        deadline=deadline,
+        urgency=urgency(ticket.lane, queued_at=queued_at, deadline=deadline, severity=row.severity),
+        max_attempts=ticket.lane.max_attempts,
+    )
+
+
+def _since(ticket: NewTicket, now: datetime) -> datetime:
+    """The wait of a ticket that piled up at its source began there, not at its import."""
+    return min(ticket.submitted_at, now) if ticket.submitted_at is not None else now
+
+
+def _end_open_jobs(row: Ticket, reason: DeadReason, closed_as: ItemEnd, now: datetime) -> None:
+    """End the open jobs of a locked ticket. A token that is out becomes stale; its attempt keeps its seat meanwhile."""
+    jobs = Job.objects.select_for_update(no_key=True).filter(ticket=row).order_by("pk")
+    for job in jobs:
+        if job.state in (JobState.WAITING, JobState.LEASED):
+            end_dead(job, reason, now=now)
+            job.save(update_fields=["state", "dead_reason", "finished_at", "available_at"])
+        close_open_item(job, closed_as=closed_as, now=now)
