@@ -57,20 +57,24 @@ class Connection(Protocol):
         ...
 
     def prepare(self) -> None:
-        """Load what calls need (weights, a client). May be slow, may be called again; no lease should run meanwhile."""
+        """Make ready what calls need (weights, a client, settings). In the worker's thread: it may read the database.
+
+        Runs before each batch and each look. The first time may be slow, so a worker runs it before it claims: no
+        lease should run meanwhile.
+        """
         ...
 
     def review(self, calls: Sequence[Call]) -> Iterator[tuple[Call, Answer]]:
         """Answer each call once, as each ends, within its own time limit.
 
-        The method itself runs in the worker's thread and may read the database; it sends nothing, since a failure
-        here counts as surely not executed. The iterator it returns runs in another thread, sends, and must not touch
-        the database. It is closed when nobody waits for it any more.
+        The method itself runs in the worker's thread and sends nothing: a failure here counts as surely not executed.
+        The iterator it returns runs in another thread, sends, and must not touch the database. It is closed when
+        nobody waits for it any more.
         """
         ...
 
     def check_health(self, time_limit: timedelta) -> Health:
-        """One small look that moves no ticket and costs next to nothing. Not in the worker's thread: no database."""
+        """One small look that moves no ticket and costs next to nothing. In another thread: no database."""
         ...
 
 

@@ -58,13 +58,20 @@ def look_at(adapter: Connection, time_limit: timedelta) -> Health:
         try:
             looked.put(adapter.check_health(time_limit))
         except Exception as error:
-            looked.put(Health(False, f"The health check failed: {_named(error)}"))
+            looked.put(_failed_look(error))
 
-    threading.Thread(target=look, name="health-check", daemon=True).start()
     try:
+        adapter.prepare()
+        threading.Thread(target=look, name="health-check", daemon=True).start()
         return looked.get(timeout=time_limit.total_seconds())
     except queue.Empty:
         return Health(False, f"No answer within {time_limit.total_seconds():g} s.", latency=time_limit)
+    except Exception as error:
+        return _failed_look(error)
+
+
+def _failed_look(error: Exception) -> Health:
+    return Health(False, f"The health check failed: {_named(error)}")
 
 
 def _allowed_only(adapter: Connection, calls: Sequence[Call]) -> Iterator[tuple[Call, Answer]]:

@@ -39,7 +39,7 @@ def test_build_of_a_known_kind_gives_its_adapter_with_the_rows_marks() -> None:
 
 
 def test_build_of_an_unknown_kind_names_it_and_the_known_ones() -> None:
-    with pytest.raises(ConfigurationFault, match="“parrot”.*local"):
+    with pytest.raises(ConfigurationFault, match=r"“parrot”.*local"):
         build(ModelConnection(kind="parrot"))
 
 
