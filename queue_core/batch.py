@@ -14,6 +14,7 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 
 from queue_core import batch_sql
 from queue_core.clock import Clock
+from queue_core.contract.claim import check_terms
 from queue_core.contract.complete import (
     CLOSING_FIELDS,
     Completion,
@@ -114,6 +115,7 @@ def claim_rows(
 
     Returns the token of each job that could be claimed. Deaths are judged and written as in `claim_next`.
     """
+    check_terms(lease, max_attempts)
     lane_id = Job.objects.filter(pk__in=job_ids).values_list("lane_id", flat=True).first()
     now = read_clock(clock, InvalidClaim)
     if lane_id is None:
@@ -139,7 +141,7 @@ def complete_many(
     if len(endings) > MOST_AT_ONCE:
         raise InvalidCompletion(f"At most {MOST_AT_ONCE} tokens at once.", field="tokens")
     try:
-        return list(_complete_together(endings, clock, worker))
+        return list(complete_together(endings, clock=clock, worker=worker))
     except (OperationalError, InterfaceError):
         raise
     except Exception:
@@ -221,9 +223,10 @@ def _claimed(row: tuple[Any, ...], lane: Lane) -> Claimed:
 
 
 @transaction.atomic
-def _complete_together(
-    endings: Sequence[tuple[LeaseToken, Ending]], clock: Clock, worker: str
+def complete_together(
+    endings: Sequence[tuple[LeaseToken, Ending]], *, clock: Clock, worker: str = ""
 ) -> list[CompleteOutcome]:
+    """Hand in many results in one transaction: all are written, or an exception and none."""
     jobs, tickets = _lock({token.job for token, _ending in endings})
     now = read_clock(clock, InvalidCompletion)
     attempts = _present_attempts(jobs)

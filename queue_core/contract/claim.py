@@ -40,7 +40,7 @@ def claim(
     DEAD, whatever the lane does. `lease` and `max_attempts` count for this call only; without them the lane's lease
     and the job's own budget stand. Raises InvalidClaim for a clock that is none or a lease or budget out of bounds.
     """
-    _check(lease, max_attempts)
+    check_terms(lease, max_attempts)
     lane_id = Job.objects.filter(pk=job_id).values_list("lane_id", flat=True).first()
     lane = lock_lane(lane_id) if lane_id is not None else None
     locked = lock_job(job_id)
@@ -59,7 +59,8 @@ def claim(
     return _grant(lane, job, worker, lease or lane.lease, now)
 
 
-def _check(lease: timedelta | None, max_attempts: int | None) -> None:
+def check_terms(lease: timedelta | None, max_attempts: int | None) -> None:
+    """Refuse a lease or budget that is none. Both are checked at run time: traces hand on what is of no type."""
     if lease is not None and not (isinstance(lease, timedelta) and LEAST_LEASE <= lease <= LONGEST_LEASE):
         raise InvalidClaim("A lease is between 1 ms and 1 day.", field="lease")
     if max_attempts is not None and not (type(max_attempts) is int and 1 <= max_attempts <= LARGEST_BUDGET):
