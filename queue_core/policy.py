@@ -5,6 +5,7 @@ Anything that is not plainly above or below a line is for people. A ruling of MA
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
 from django.db.models import TextChoices
 from django.utils.translation import gettext as _
@@ -30,6 +31,7 @@ class Cause(TextChoices):
     INVALID_SCORE = "invalid_score", gettext_lazy("the model gave a score that is none")
     REFUSED = "refused", gettext_lazy("the model refused to judge")
     INPUT_REJECTED = "input_rejected", gettext_lazy("the model could not take this content")
+    RESTRICTED = "restricted", gettext_lazy("restricted evidence, which this model may not see")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +44,10 @@ class Ruling:
     params: Mapping[str, Param] = field(default_factory=dict)
 
 
-#: Answers that end a job without scores.
+#: What ends a job without scores.
 REFUSED = Ruling(Result.MANUAL, Cause.REFUSED)
 INPUT_REJECTED = Ruling(Result.MANUAL, Cause.INPUT_REJECTED)
+RESTRICTED = Ruling(Result.MANUAL, Cause.RESTRICTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The rules of one policy version, in the order in which their grounds are preferred. Made by `parse`."""
+    """The rules of one policy version, in the order in which their grounds are preferred. Made by `from_rules`."""
 
     rules: tuple[Rule, ...]
 
@@ -67,6 +70,21 @@ class Policy:
         # "Every score is below its line" is true of no rules at all, and would approve everything.
         if not self.rules:
             raise ConfigurationFault(_("A policy needs at least one rule."))
+
+    @classmethod
+    def from_rules(cls, data: object, *, codes: Collection[str] | None = None) -> Self:
+        """The policy in a list of {category, reject_at, approve_below, reason_code}; PolicyFault if it is none.
+
+        `codes`, if given, are the reason codes that may be named.
+        """
+        if not isinstance(data, list) or not 1 <= len(data) <= MAX_RULES:
+            message = _("A list of 1 to %(most)d rules is needed.") % {"most": MAX_RULES}
+            raise PolicyFault([Problem("rules", message)])
+        reader = _Reader(codes)
+        rules = [reader.rule(f"rules[{number}]", entry) for number, entry in enumerate(data)]
+        if reader.problems:
+            raise PolicyFault(reader.problems)
+        return cls(tuple(rule for rule in rules if rule is not None))
 
     def judge(self, scores: Mapping[str, object], *, codes: Collection[str] | None = None) -> Ruling:
         """The ruling for `scores`. `codes`, if given, are the reason codes in use: one retired since is no ground."""
@@ -132,18 +150,6 @@ class PolicyFault(ConfigurationFault):
     def __init__(self, problems: list[Problem]) -> None:
         super().__init__(" ".join(f"{problem.field}: {problem.message}" for problem in problems))
         self.problems = tuple(problems)
-
-
-def parse(data: object, *, codes: Collection[str] | None = None) -> Policy:
-    """The policy in a list of {category, reject_at, approve_below, reason_code}. `codes`: those that may be named."""
-    if not isinstance(data, list) or not 1 <= len(data) <= MAX_RULES:
-        message = _("A list of 1 to %(most)d rules is needed.") % {"most": MAX_RULES}
-        raise PolicyFault([Problem("rules", message)])
-    reader = _Reader(codes)
-    rules = [reader.rule(f"rules[{number}]", entry) for number, entry in enumerate(data)]
-    if reader.problems:
-        raise PolicyFault(reader.problems)
-    return Policy(tuple(rule for rule in rules if rule is not None))
 
 
 class _Reader:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queue_core.errors import ConfigurationFault
-from queue_core.policy import Cause, Policy, Rule, parse
+from queue_core.policy import Cause, Policy, Rule
 from queue_core.states import Result
 
 OFFENSIVE = Rule("offensive", reject_at=0.85, approve_below=0.45, reason_code="insult")
@@ -150,4 +150,4 @@ def test_what_a_policy_says_is_read_back_as_the_same_policy(policy: Policy) -> N
         for r in policy.rules
     ]
 
-    assert parse(data) == policy
+    assert Policy.from_rules(data) == policy

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_core.policy import MAX_RULES, PolicyFault, parse
+from queue_core.policy import MAX_RULES, Policy, PolicyFault
 
 GOOD = {"category": "offensive", "reject_at": 0.85, "approve_below": 0.45, "reason_code": "insult"}
 
@@ -15,7 +15,7 @@ json_values = st.recursive(
 
 def fault_of(data: object, **codes: object) -> PolicyFault:
     with pytest.raises(PolicyFault) as caught:
-        parse(data, **codes)
+        Policy.from_rules(data, **codes)
     return caught.value
 
 
@@ -39,14 +39,14 @@ def fault_of(data: object, **codes: object) -> PolicyFault:
         ({"rejectat": 0.9}, "rejectat"),
     ],
 )
-def test_parse_names_the_field_that_is_wrong(change: dict[str, object], field: str) -> None:
+def test_from_rules_names_the_field_that_is_wrong(change: dict[str, object], field: str) -> None:
     fault = fault_of([GOOD | change])
 
     assert [problem.field for problem in fault.problems] == [f"rules[0].{field}"]
 
 
 @pytest.mark.parametrize("approve_below", [0.85, 0.9])
-def test_parse_of_lines_that_meet_or_cross_names_the_field_and_the_limit(approve_below: float) -> None:
+def test_from_rules_of_lines_that_meet_or_cross_names_the_field_and_the_limit(approve_below: float) -> None:
     fault = fault_of([GOOD | {"approve_below": approve_below}])
 
     assert fault.problems[0].field == "rules[0].approve_below"
@@ -54,17 +54,17 @@ def test_parse_of_lines_that_meet_or_cross_names_the_field_and_the_limit(approve
     assert "0.85" in fault.problems[0].message
 
 
-def test_parse_names_every_mistake_at_once() -> None:
+def test_from_rules_names_every_mistake_at_once() -> None:
     fault = fault_of([GOOD | {"reject_at": 2}, 5, GOOD | {"category": "spam", "approve_below": "low"}])
 
     assert [problem.field for problem in fault.problems] == ["rules[0].reject_at", "rules[1]", "rules[2].approve_below"]
 
 
-def test_parse_refuses_a_category_named_twice() -> None:
+def test_from_rules_refuses_a_category_named_twice() -> None:
     assert fault_of([GOOD, GOOD]).problems[0].field == "rules[1].category"
 
 
-def test_parse_refuses_a_reason_code_that_is_not_in_use() -> None:
+def test_from_rules_refuses_a_reason_code_that_is_not_in_use() -> None:
     fault = fault_of([GOOD], codes={"spam"})
 
     assert fault.problems[0].field == "rules[0].reason_code"
@@ -72,19 +72,19 @@ def test_parse_refuses_a_reason_code_that_is_not_in_use() -> None:
 
 
 @pytest.mark.parametrize("data", [None, {}, [], "rules", [GOOD] * (MAX_RULES + 1)])
-def test_parse_needs_a_list_of_rules_within_its_bounds(data: object) -> None:
+def test_from_rules_needs_a_list_of_rules_within_its_bounds(data: object) -> None:
     assert fault_of(data).problems[0].field == "rules"
 
 
-def test_parse_of_a_rule_without_reason_code_is_a_rule_for_people() -> None:
-    policy = parse([{"category": "offensive", "reject_at": 0.85, "approve_below": 0.45}])
+def test_from_rules_of_a_rule_without_reason_code_is_a_rule_for_people() -> None:
+    policy = Policy.from_rules([{"category": "offensive", "reject_at": 0.85, "approve_below": 0.45}])
 
     assert policy.rules[0].reason_code is None
 
 
 @given(json_values)
-def test_parse_of_any_json_gives_a_policy_or_a_fault_and_nothing_else(data: object) -> None:
+def test_from_rules_of_any_json_gives_a_policy_or_a_fault_and_nothing_else(data: object) -> None:
     try:
-        parse(data)
+        Policy.from_rules(data)
     except PolicyFault as fault:
         assert fault.problems
