@@ -57,7 +57,7 @@ def look_at(adapter: Connection, time_limit: timedelta) -> Health:
     def look() -> None:
         try:
             looked.put(adapter.check_health(time_limit))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - foreign code: its fault is bad health
             looked.put(_failed_look(error))
 
     try:
@@ -66,7 +66,7 @@ def look_at(adapter: Connection, time_limit: timedelta) -> Health:
         return looked.get(timeout=time_limit.total_seconds())
     except queue.Empty:
         return Health(False, f"No answer within {time_limit.total_seconds():g} s.", latency=time_limit)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - as above
         return _failed_look(error)
 
 
@@ -89,7 +89,7 @@ def _guarded(adapter: Connection, waiting: dict[int, Call]) -> Iterator[tuple[Ca
     try:
         adapter.prepare()
         answers = iter(adapter.review(list(waiting.values())))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - foreign code: its fault is the answer, logged by _named
         fault = _named(error)
         yield from ((call, Unavailable(f"The adapter failed before the call: {fault}")) for call in waiting.values())
         return
@@ -182,5 +182,5 @@ class _Pump:
                     # Left here, a generator is closed and may cancel what it still has in flight.
                     break
             self._arrivals.put(_Ended())
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - as in _guarded; a thread has nobody to raise to
             self._arrivals.put(_Ended(_named(error)))
