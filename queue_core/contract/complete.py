@@ -1,6 +1,6 @@
 """The one end of a job with a result, and of an attempt with an answer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -35,12 +35,14 @@ from queue_core.states import (
 class Ending:
     """What an attempt ended with. `result` is what the policy made of the answer; the rest is kept with the attempt.
 
-    A REJECTED names its ground in `reason_code`; `cause` says why a MANUAL needs a person.
+    A REJECTED names its ground in `reason_code`; `cause` says why a MANUAL needs a person, and `params` (plain JSON,
+    nothing of the content) fill its sentence.
     """
 
     result: str
     reason_code: str | None = None
     cause: str = ""
+    params: dict[str, Any] = field(default_factory=dict)
     outcome: AttemptOutcome = AttemptOutcome.VERDICT
     scores: dict[str, Any] | None = None
     model: str = ""
@@ -129,7 +131,7 @@ def close_attempt(attempt: Attempt, ending: Ending, *, now: datetime) -> None:
 def write_consequences(completions: list[Completion], *, now: datetime) -> None:
     """The decision and its message of each verdict, the item and its message of each MANUAL."""
     needs = [
-        Need(c.ticket, c.job, ItemKind.MANUAL, c.ending.cause or "unexplained", {"attempt": c.attempt.pk})
+        Need(c.ticket, c.job, ItemKind.MANUAL, c.ending.cause or "unexplained", c.ending.params)
         for c in completions
         if c.ending.result == Result.MANUAL
     ]
