@@ -1,0 +1,13 @@
+"""Addresses of a person's own pages. Included by urls.py."""
+
+from django.urls import path
+
+from reviewboard.views import account
+
+urlpatterns = [
+    path("sign-in/", account.SignIn.as_view(), name="sign_in"),
+    path("sign-out/", account.SignOut.as_view(), name="sign_out"),
+    path("signed-in/", account.signed_in, name="signed_in"),
+    path("preferences/", account.preferences, name="preferences"),
+    path("language/", account.set_language, name="set_language"),
+]

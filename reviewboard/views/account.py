@@ -1,0 +1,111 @@
+"""Signing in and out, and what a person chooses: language, time zone, keys."""
+
+import zoneinfo
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import views as auth_views
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.utils import translation
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from reviewboard.models import Person
+
+#: Names that mean a place; the rest of the list are aliases and fixed offsets that know no summer time.
+PLACES = ("Africa/", "America/", "Antarctica/", "Asia/", "Atlantic/", "Australia/", "Europe/", "Indian/", "Pacific/")
+
+
+class SignIn(auth_views.LoginView):
+    template_name = "registration/login.html"
+    redirect_authenticated_user = False
+
+
+class SignOut(auth_views.LogoutView):
+    """POST only (Django's rule); the page it shows deletes what was kept in the tab."""
+
+    template_name = "registration/logged_out.html"
+    next_page = None
+
+
+@require_safe
+@login_required
+def signed_in(request: HttpRequest) -> HttpResponse:
+    """Where the sign-in of a second tab ends: the first one goes on with its text."""
+    return render(request, "registration/signed_in.html")
+
+
+class PreferencesForm(forms.Form):
+    language = forms.ChoiceField(label=gettext_lazy("Language"), required=False)
+    timezone = forms.ChoiceField(
+        label=gettext_lazy("Time zone"), help_text=gettext_lazy("All times on all pages are shown in it.")
+    )
+    shortcuts = forms.ChoiceField(label=gettext_lazy("Keyboard shortcuts"), widget=forms.RadioSelect)
+
+    def __init__(self, person: Person, data: QueryDict | None = None) -> None:
+        super().__init__(data, initial={name: getattr(person, name) for name in self.base_fields})
+        choices: dict[str, Any] = {
+            "language": [("", _("What the browser asks for")), *settings.LANGUAGES],
+            "timezone": [(name, name.replace("_", " ")) for name in _zones(person.timezone)],
+            "shortcuts": Person._meta.get_field("shortcuts").choices,
+        }
+        for name, offered in choices.items():
+            field = self.fields[name]
+            assert isinstance(field, forms.ChoiceField)
+            field.choices = offered
+
+
+def _zones(chosen: str) -> list[str]:
+    places = sorted(name for name in zoneinfo.available_timezones() if name.startswith(PLACES))
+    return ["UTC", *([chosen] if chosen not in ("UTC", *places) else []), *places]
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+def preferences(request: HttpRequest) -> HttpResponse:
+    person = request.user
+    assert isinstance(person, Person)
+    form = PreferencesForm(person, request.POST if request.method == "POST" else None)
+    if not form.is_valid():
+        status = 422 if form.is_bound else 200
+        return render(request, "account/preferences.html", {"form": form}, status=status)
+    # Only these three: a right or a name changed meanwhile by an administrator is not written back.
+    Person.objects.filter(pk=person.pk).update(**form.cleaned_data)
+    with translation.override(form.cleaned_data["language"] or translation.get_language()):
+        messages.success(request, _("Your preferences are saved."))
+    return redirect("preferences")
+
+
+@require_POST
+def set_language(request: HttpRequest) -> HttpResponse:
+    """For this browser by a cookie, and for the person when somebody is signed in."""
+    address = _safe_next(request)
+    response = redirect(address)
+    code = request.POST.get("language", "")
+    if code not in dict(settings.LANGUAGES):
+        return response
+    if isinstance(request.user, Person):
+        Person.objects.filter(pk=request.user.pk).update(language=code)
+    response.set_cookie(
+        settings.LANGUAGE_COOKIE_NAME,
+        code,
+        max_age=365 * 24 * 3600,
+        samesite="Lax",
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=True,
+    )
+    return response
+
+
+def _safe_next(request: HttpRequest) -> str:
+    address = request.POST.get("next", "")
+    is_ours = url_has_allowed_host_and_scheme(
+        address, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    return address if is_ours else "/"
