@@ -1,0 +1,167 @@
+"""What the desk shows. Reads only; every figure of one answer is as of the `now` that it was asked for."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Count, F, Max, Min, Q, QuerySet
+
+from queue_core.models import Assignment, Item, Job, Lane
+from queue_core.states import ItemKind, JobState
+
+#: Deadlines read to say how many can be reached in time. Above it the answer is "at least".
+MOST_REACHED = 10_000
+#: Somebody is on shift who took or held an item within this time.
+SHIFT = timedelta(minutes=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Open items of one lane and one cause, as one line."""
+
+    lane_id: int
+    kind: ItemKind
+    cause: str
+    count: int
+    free: int
+    worst: int
+    opened_from: datetime
+    opened_to: datetime
+    deadline_from: datetime
+    deadline_to: datetime
+
+
+def groups(lane_ids: Collection[int] | None = None, *, now: datetime) -> list[Group]:
+    """Open items by lane, kind and cause; most severe and largest first."""
+    rows = (
+        open_items(lane_ids)
+        .order_by()
+        .values("lane_id", "kind", "cause")
+        .annotate(
+            number=Count("pk"),
+            held=Count("pk", filter=Q(taken_until__gt=now)),
+            worst=Max("severity"),
+            opened_from=Min("opened_at"),
+            opened_to=Max("opened_at"),
+            deadline_from=Min("deadline"),
+            deadline_to=Max("deadline"),
+        )
+    )
+    found = [
+        Group(
+            lane_id=row["lane_id"],
+            kind=ItemKind(row["kind"]),
+            cause=row["cause"],
+            count=row["number"],
+            free=row["number"] - row["held"],
+            worst=row["worst"],
+            opened_from=row["opened_from"],
+            opened_to=row["opened_to"],
+            deadline_from=row["deadline_from"],
+            deadline_to=row["deadline_to"],
+        )
+        for row in rows
+    ]
+    return sorted(found, key=lambda g: (-g.worst, -g.count, g.lane_id, g.kind, g.cause))
+
+
+def open_items(lane_ids: Collection[int] | None = None) -> QuerySet[Item]:
+    items = Item.objects.filter(closed_at__isnull=True)
+    return items if lane_ids is None else items.filter(lane_id__in=lane_ids)
+
+
+def held_by(person_id: int, *, now: datetime) -> list[Item]:
+    """What a person holds, the one that ends first on top. Read by their open assignments, of which there are few."""
+    running = Assignment.objects.filter(person_id=person_id, ended_at__isnull=True, until__gt=now)
+    items = Item.objects.filter(closed_at__isnull=True, pk__in=running.values("item_id"))
+    return list(items.select_related("ticket", "lane").order_by("taken_until", "pk"))
+
+
+def on_what(lane_ids: Collection[int] | None = None, *, now: datetime, limit: int = 50) -> list[Item]:
+    """Items that somebody holds now, each with its person."""
+    held = open_items(lane_ids).filter(taken_until__gt=now)
+    return list(held.select_related("ticket", "lane", "taken_by").order_by("taken_by__username", "taken_until")[:limit])
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """What there is to take. `next_free` is when the first item of another person is free again, if nothing happens."""
+
+    free: int
+    held_by_others: int
+    yours: int
+    next_free: datetime | None
+
+
+def supply(person_id: int, lane_ids: Collection[int] | None = None, *, now: datetime) -> Supply:
+    held = Q(taken_until__gt=now)
+    others = held & ~Q(taken_by_id=person_id)
+    row = open_items(lane_ids).aggregate(
+        number=Count("pk"),
+        others=Count("pk", filter=others),
+        yours=Count("pk", filter=held & Q(taken_by_id=person_id)),
+        next_free=Min("taken_until", filter=others),
+    )
+    return Supply(row["number"] - row["others"] - row["yours"], row["others"], row["yours"], row["next_free"])
+
+
+def before_the_deadline(lanes: Iterable[Lane], *, now: datetime, limit: int = 20) -> list[Job]:
+    """Tickets that wait in lanes on hold and have time left: most severe first, then by time left."""
+    waiting = _waiting_on_hold(lanes, now)
+    return list(waiting.select_related("ticket", "lane").order_by("-severity", "deadline", "pk")[:limit])
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How many waiting tickets people could decide before their deadlines, if they did nothing else.
+
+    `waiting` and `in_time` were read up to MOST_REACHED. `soonest` are the deadlines of the next hour by severity.
+    """
+
+    waiting: int
+    in_time: int
+    people: int
+    an_hour: int
+    next_hour: dict[int, int]
+
+
+def reach(lanes: Sequence[Lane], *, now: datetime) -> Reach:
+    """Measured against what the lanes' people clear in an hour, by the nearest deadline first."""
+    rows = _waiting_on_hold(lanes, now).order_by("deadline").values_list("deadline", "severity")
+    waiting = list(rows[: MOST_REACHED + 1])
+    an_hour = max((lane.desk_items_per_hour for lane in lanes), default=0)
+    soon = Counter(severity for deadline, severity in waiting if deadline <= now + timedelta(hours=1))
+    return Reach(
+        waiting=len(waiting),
+        in_time=in_time([deadline for deadline, _severity in waiting], an_hour, now=now),
+        people=people_on_shift(now=now),
+        an_hour=an_hour,
+        next_hour=dict(sorted(soon.items(), reverse=True)),
+    )
+
+
+def in_time(deadlines: Sequence[datetime], an_hour: int, *, now: datetime) -> int:
+    """The most of these, sorted, that can be done each before its deadline, one after another at an even pace."""
+    if an_hour < 1:
+        return 0
+    each = timedelta(hours=1) / an_hour
+    done = 0
+    for deadline in deadlines:
+        if now + each * (done + 1) < deadline:
+            done += 1
+    return done
+
+
+def people_on_shift(*, now: datetime) -> int:
+    recent = Assignment.objects.filter(Q(ended_at__isnull=True, until__gt=now - SHIFT) | Q(ended_at__gt=now - SHIFT))
+    return recent.aggregate(n=Count("person_id", distinct=True))["n"] or 0
+
+
+def _waiting_on_hold(lanes: Iterable[Lane], now: datetime) -> QuerySet[Job]:
+    held = [lane.pk for lane in lanes if lane.is_on_hold]
+    return Job.objects.filter(lane_id__in=held, state=JobState.WAITING, deadline__gt=now)
+
+
+def by_severity(items: QuerySet[Item]) -> QuerySet[Item]:
+    return items.order_by(F("severity").desc(), "deadline", "pk")

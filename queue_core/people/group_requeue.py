@@ -1,0 +1,187 @@
+"""DEAD jobs of one lane and cause given back to the machine together.
+
+The act changes exactly what was confirmed: the preview names its items by a fingerprint, and if that no longer fits,
+nothing is done and the new count is shown (ADM-04). Deadlines are spread, so that the next outage of one minute does
+not kill them all again.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import batched
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from queue_core import audit, contract
+from queue_core.clock import Clock
+from queue_core.contract.locks import read_clock
+from queue_core.errors import InvalidRequest
+from queue_core.models import AuditEntry, Item, Job, Lane, Ticket
+from queue_core.people.resolving import check_reason
+from queue_core.people.rights import require
+from queue_core.states import HANDLED_DEATHS, ActOutcome, ItemKind
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractUser
+
+#: At once. The rest is said, and is the next preview.
+MOST_AT_ONCE = 2000
+#: Locked and requeued in one transaction: short enough that workers and the sweep do not wait long.
+CHUNK = 100
+LONGEST_SPAN = timedelta(days=7)
+
+
+class GroupOutcome(StrEnum):
+    REQUEUED = "requeued"
+    ALREADY = "already"
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPreview:
+    """What would be requeued now. `total` counts the group's free items, of which `count` come first."""
+
+    lane_id: int
+    cause: str
+    count: int
+    total: int
+    fingerprint: str
+    by_severity: dict[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRequeued:
+    """`left` counts those of the group that stand there still; `passed_over` those that moved during the act."""
+
+    outcome: GroupOutcome
+    requeued: int = 0
+    passed_over: int = 0
+    left: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """New deadlines: from `first` on, evenly over `span`, the most severe first."""
+
+    first: datetime
+    span: timedelta
+
+    def deadlines(self, count: int) -> list[datetime]:
+        step = self.span / (count - 1) if count > 1 else timedelta(0)
+        return [self.first + step * i for i in range(count)]
+
+
+def preview(lane_id: int, cause: str, *, now: datetime) -> GroupPreview:
+    """Items that somebody holds are left out: they are being looked at."""
+    rows = _free(lane_id, cause, now)
+    chosen = list(rows.values_list("pk", "severity")[:MOST_AT_ONCE])
+    severities: dict[int, int] = {}
+    for _pk, severity in chosen:
+        severities[severity] = severities.get(severity, 0) + 1
+    total = len(chosen) if len(chosen) < MOST_AT_ONCE else rows.count()
+    return GroupPreview(lane_id, cause, len(chosen), total, _fingerprint([pk for pk, _ in chosen]), severities)
+
+
+def requeue_group(
+    lane_id: int,
+    cause: str,
+    *,
+    fingerprint: str,
+    first: datetime,
+    span: timedelta,
+    person: "AbstractUser",
+    reason: str,
+    clock: Clock,
+) -> GroupRequeued:
+    """Requeue the confirmed items, each with its own audit row, most severe first with the nearest deadlines.
+
+    CHANGED if the group is no longer what `fingerprint` names; nothing was done. ALREADY if this very group was
+    requeued before. Raises InvalidRequest for deadlines or a reason out of bounds. Not one transaction: an act on
+    2,000 items that a crash cuts short has requeued some, each whole, and the next preview shows the rest.
+    """
+    require(person, "requeue_item")
+    check_reason(reason)
+    now = read_clock(clock, InvalidRequest)
+    _check(cause, first, span, now)
+    ids = list(_free(lane_id, cause, now).values_list("pk", flat=True)[:MOST_AT_ONCE])
+    if not ids or _fingerprint(ids) != fingerprint:
+        return _not_as_confirmed(lane_id, cause, fingerprint, person, now)
+    deadlines = dict(zip(ids, Spread(first, span).deadlines(len(ids)), strict=True))
+    requeued = 0
+    for chunk in batched(ids, CHUNK):
+        requeued += _requeue_chunk(chunk, deadlines, person, reason, clock)
+    return _finish(lane_id, cause, fingerprint, requeued, len(ids), person, reason, clock)
+
+
+def _free(lane_id: int, cause: str, now: datetime) -> QuerySet[Item]:
+    dead = Item.objects.filter(lane_id=lane_id, closed_at__isnull=True, kind=ItemKind.DEAD, cause=cause)
+    return dead.exclude(taken_until__gt=now).order_by("-severity", "deadline", "pk")
+
+
+def _fingerprint(ids: list[int]) -> str:
+    return hashlib.sha256(",".join(map(str, ids)).encode()).hexdigest()[:32]
+
+
+def _check(cause: str, first: datetime, span: timedelta, now: datetime) -> None:
+    if cause not in HANDLED_DEATHS:
+        raise InvalidRequest("Only deaths by deadline or attempts are requeued.", field="cause")
+    if first <= now:
+        raise InvalidRequest("The new deadline is not after now.", field="first")
+    if not timedelta(0) <= span <= LONGEST_SPAN:
+        raise InvalidRequest("Deadlines are spread over at most 7 days.", field="span")
+
+
+def _not_as_confirmed(
+    lane_id: int, cause: str, fingerprint: str, person: "AbstractUser", now: datetime
+) -> GroupRequeued:
+    left = _free(lane_id, cause, now).count()
+    own = AuditEntry.objects.filter(
+        subject_type="lane", subject_id=str(lane_id), act="group.requeued", actor_id=person.pk,
+        after__fingerprint=fingerprint,
+    ).first()  # fmt: skip
+    if own is not None and own.after is not None:
+        return GroupRequeued(GroupOutcome.ALREADY, own.after["requeued"], own.after["passed_over"], left)
+    return GroupRequeued(GroupOutcome.CHANGED, left=left)
+
+
+@transaction.atomic
+def _requeue_chunk(
+    item_ids: tuple[int, ...], deadlines: dict[int, datetime], person: "AbstractUser", reason: str, clock: Clock
+) -> int:
+    """Everything is locked in the one order before the first act, so that two bulk acts cannot deadlock (PGQ-22)."""
+    rows = Item.objects.filter(pk__in=item_ids).values_list("ticket_id", "job_id")
+    ticket_ids, job_ids = {ticket for ticket, _ in rows}, {job for _, job in rows}
+    list(Ticket.objects.select_for_update(no_key=True).filter(pk__in=ticket_ids).order_by("pk").values_list("pk"))
+    list(Job.objects.select_for_update(no_key=True).filter(pk__in=job_ids).order_by("pk").values_list("pk"))
+    items = list(
+        Item.objects.select_for_update(no_key=True).filter(pk__in=item_ids, closed_at__isnull=True).order_by("pk")
+    )
+    now = read_clock(clock, InvalidRequest)
+    free = [item for item in items if item.taken_until is None or item.taken_until <= now]
+    outcomes = [
+        contract.requeue(item.job_id, deadline=deadlines[item.pk], clock=clock, person=person, reason=reason)
+        for item in free
+    ]
+    return outcomes.count(ActOutcome.DONE)
+
+
+@transaction.atomic
+def _finish(
+    lane_id: int,
+    cause: str,
+    fingerprint: str,
+    requeued: int,
+    confirmed: int,
+    person: "AbstractUser",
+    reason: str,
+    clock: Clock,
+) -> GroupRequeued:
+    now = read_clock(clock, InvalidRequest)
+    lane = Lane.objects.get(pk=lane_id)
+    done = GroupRequeued(GroupOutcome.REQUEUED, requeued, confirmed - requeued, left=_free(lane_id, cause, now).count())
+    after = {"cause": cause, "requeued": requeued, "passed_over": done.passed_over, "fingerprint": fingerprint}
+    audit.record("group.requeued", now=now, actor=person, subject=lane, lane=lane, reason=reason, after=after)
+    return done
