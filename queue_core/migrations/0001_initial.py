@@ -275,7 +275,9 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('at', models.DateTimeField()),
-                ('text', models.CharField(max_length=1000)),
+                ('code', models.CharField(max_length=40)),
+                ('params', models.JSONField(db_default=models.Value({}, models.JSONField()), default=dict)),
+                ('text', models.CharField(blank=True, db_default='', default='', max_length=1000)),
                 ('by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('lane', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='queue_core.lane')),
                 ('outage', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='entries', to='queue_core.outage')),

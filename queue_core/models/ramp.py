@@ -116,13 +116,15 @@ class Outage(models.Model):
 
 
 class OutageEntry(models.Model):
-    """One line of an outage's log."""
+    """One line of an outage's log: what happened as a code with parameters, and what a person said of it in `text`."""
 
     outage = models.ForeignKey(Outage, models.PROTECT, related_name="entries")
     at = models.DateTimeField()
     by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+")
     lane = models.ForeignKey(Lane, models.PROTECT, null=True, related_name="+")
-    text = models.CharField(max_length=1000)
+    code = models.CharField(max_length=40)
+    params = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
+    text = models.CharField(max_length=1000, blank=True, default="", db_default="")
 
     class Meta:
         verbose_name = _("entry of an outage's log")
@@ -130,4 +132,4 @@ class OutageEntry(models.Model):
         ordering = ["at", "id"]
 
     def __str__(self) -> str:
-        return self.text
+        return f"{self.at:%Y-%m-%d %H:%M:%S} {self.code}"
