@@ -1,8 +1,8 @@
 """What somebody had typed into a form that was not accepted, so that no error page throws it away."""
 
+from django.core.exceptions import BadRequest, SuspiciousOperation
 from django.http import HttpRequest
 from django.http.request import RawPostDataException
-from django.core.exceptions import BadRequest, SuspiciousOperation
 
 #: Never written back into a page.
 SECRET = ("password", "csrf", "token", "secret", "key")

@@ -11,7 +11,9 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import ngettext
 
-MOST_MARKS = 8
+MOST_MARKS = 5
+#: The longest flag of a region: five letters and the closing tag.
+MOST_TAGS = 8
 ZWNJ, ZWJ, EMOJI_STYLE, BLACK_FLAG = "\u200c", "\u200d", "\ufe0f", "\U0001f3f4"
 #: Letters that look like nothing at all.
 BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
@@ -53,9 +55,7 @@ def _is_hidden(text: str, i: int) -> bool:
     if "\U000e0020" <= char <= "\U000e007f":
         return not _is_in_flag(text, i)
     return (
-        char in BLANK_LETTERS
-        or "\U000e0100" <= char <= "\U000e01ef"
-        or unicodedata.category(char) in HIDDEN_CATEGORIES
+        char in BLANK_LETTERS or "\U000e0100" <= char <= "\U000e01ef" or unicodedata.category(char) in HIDDEN_CATEGORIES
     )
 
 
@@ -80,7 +80,7 @@ def _is_joining(char: str) -> bool:
 def _is_in_flag(text: str, i: int) -> bool:
     """Tags spell the flags of regions after a black flag; anywhere else they smuggle text."""
     start = i
-    while start and "\U000e0020" <= text[start] <= "\U000e007f" and i - start <= MOST_MARKS:
+    while start and "\U000e0020" <= text[start] <= "\U000e007f" and i - start <= MOST_TAGS:
         start -= 1
     return text[start] == BLACK_FLAG
 

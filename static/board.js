@@ -3,10 +3,15 @@
 "use strict";
 (() => {
   const body = document.body;
-  const texts = document.getElementById("texts").dataset;
+  const texts = readTexts(document.getElementById("texts"));
   const find = (selector, root = document) => root.querySelector(selector);
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
   const fill = (text, values) => text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+
+  // data-t-both becomes texts.both: the prefix keeps the sentences apart from what marks a page's parts.
+  function readTexts(element) {
+    return Object.fromEntries(Object.entries(element.dataset).map(([name, text]) => [name[1].toLowerCase() + name.slice(2), text]));
+  }
 
   // --- The server's clock -------------------------------------------------------------------------------------------
   // Ages and countdowns are judged by the server's time; a browser's clock may be minutes off.
@@ -16,9 +21,9 @@
   function lengthText(seconds) {
     const total = Math.max(0, Math.floor(seconds));
     const d = Math.floor(total / 86400), h = Math.floor(total / 3600) % 24, m = Math.floor(total / 60) % 60, s = total % 60;
-    if (d) return fill(texts.days, { d, h });
-    if (h) return fill(texts.hours, { h, m });
-    if (m) return fill(texts.minutes, { m, s });
+    if (d) return fill(h ? texts.days : texts.wholeDays, { d, h });
+    if (h) return fill(m ? texts.hours : texts.wholeHours, { h, m });
+    if (m) return fill(s ? texts.minutes : texts.wholeMinutes, { m, s });
     return fill(texts.seconds, { s });
   }
 

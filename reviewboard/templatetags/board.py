@@ -100,7 +100,7 @@ def zone_label(local: datetime) -> str:
 
 @register.filter
 def duration(length: timedelta | float | None) -> str:
-    """A length in its two largest units: 41 min 10 s, 3 h 12 min, 2 d 4 h. board.js writes the same."""
+    """A length in its two largest units: 41 min 10 s, 3 h 12 min, 2 d. board.js writes the same."""
     if length is None:
         return "–"
     total = length.total_seconds() if isinstance(length, timedelta) else float(length)
@@ -109,11 +109,11 @@ def duration(length: timedelta | float | None) -> str:
         return _("%(s)s s") % {"s": number_format(round(total, 1), 1)}
     days, hours, minutes, rest = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60, seconds % 60
     if days:
-        return _("%(d)s d %(h)s h") % {"d": days, "h": hours}
+        return _("%(d)s d %(h)s h") % {"d": days, "h": hours} if hours else _("%(d)s d") % {"d": days}
     if hours:
-        return _("%(h)s h %(m)s min") % {"h": hours, "m": minutes}
+        return _("%(h)s h %(m)s min") % {"h": hours, "m": minutes} if minutes else _("%(h)s h") % {"h": hours}
     if minutes:
-        return _("%(m)s min %(s)s s") % {"m": minutes, "s": rest}
+        return _("%(m)s min %(s)s s") % {"m": minutes, "s": rest} if rest else _("%(m)s min") % {"m": minutes}
     return _("%(s)s s") % {"s": rest}
 
 
@@ -176,7 +176,7 @@ def severity_chip(severity: int) -> SafeString:
         3: _("severity 3: danger to life, children, terror"),
     }[severity]
     return format_html(
-        '<span class="chip severity-{}" title="{}"><span aria-hidden="true">{}</span> {}</span>',
+        '<span class="chip severity-{}" title="{}"><span class="chip-bars" aria-hidden="true">{}</span> {}</span>',
         severity,
         text,
         "▮" * (severity + 1) + "▯" * (3 - severity),

@@ -1,7 +1,7 @@
 """Signing in and out, and what a person chooses: language, time zone, keys."""
 
 import zoneinfo
-from typing import Any
+from typing import cast
 
 from django import forms
 from django.conf import settings
@@ -46,19 +46,18 @@ class PreferencesForm(forms.Form):
     timezone = forms.ChoiceField(
         label=gettext_lazy("Time zone"), help_text=gettext_lazy("All times on all pages are shown in it.")
     )
-    shortcuts = forms.ChoiceField(label=gettext_lazy("Keyboard shortcuts"), widget=forms.RadioSelect)
 
     def __init__(self, person: Person, data: QueryDict | None = None) -> None:
-        super().__init__(data, initial={name: getattr(person, name) for name in self.base_fields})
-        choices: dict[str, Any] = {
-            "language": [("", _("What the browser asks for")), *settings.LANGUAGES],
-            "timezone": [(name, name.replace("_", " ")) for name in _zones(person.timezone)],
-            "shortcuts": Person._meta.get_field("shortcuts").choices,
-        }
-        for name, offered in choices.items():
-            field = self.fields[name]
-            assert isinstance(field, forms.ChoiceField)
-            field.choices = offered
+        names = ("language", "timezone", "shortcuts")
+        super().__init__(data, initial={name: getattr(person, name) for name in names})
+        zones = [(name, name.replace("_", " ")) for name in _zones(person.timezone)]
+        _offer(self.fields["language"], [("", _("What the browser asks for")), *settings.LANGUAGES])
+        _offer(self.fields["timezone"], zones)
+        self.fields |= forms.fields_for_model(Person, ["shortcuts"], widgets={"shortcuts": forms.RadioSelect})
+
+
+def _offer(field: forms.Field, choices: list[tuple[str, str]]) -> None:
+    cast("forms.ChoiceField", field).choices = choices
 
 
 def _zones(chosen: str) -> list[str]:
@@ -69,8 +68,7 @@ def _zones(chosen: str) -> list[str]:
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def preferences(request: HttpRequest) -> HttpResponse:
-    person = request.user
-    assert isinstance(person, Person)
+    person = cast("Person", request.user)
     form = PreferencesForm(person, request.POST if request.method == "POST" else None)
     if not form.is_valid():
         status = 422 if form.is_bound else 200

@@ -13,12 +13,12 @@ log = structlog.get_logger(__name__)
 
 
 @requires_csrf_token
-def permission_denied(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+def permission_denied(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:  # noqa: ARG001 - Django's call
     return render(request, "403.html", {"typed": typed_text(request)}, status=403)
 
 
 @requires_csrf_token
-def page_not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+def page_not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:  # noqa: ARG001 - Django's call
     return render(request, "404.html", {"typed": typed_text(request)}, status=404)
 
 

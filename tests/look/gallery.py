@@ -95,11 +95,40 @@ def kept_figures() -> list[Figure]:
 
 def headlines() -> list[Headline]:
     return [
-        Headline("posts", "hold", "on hold", Tone.HOLD, "automatic: the model was unavailable", _ago(hours=3), "posts", "/"),
-        Headline("images", "growing", "GROWING by 198/min", Tone.BAD, "arriving 310/min, decided 112/min", _ago(minutes=41), "images", "/"),
-        Headline("comments", "no-progress", "no progress", Tone.WARN, "work waits, nothing was completed for 6 min", _ago(minutes=6), "comments", "/"),
+        Headline(
+            "posts", "hold", "on hold", Tone.HOLD, "automatic: the model was unavailable", _ago(hours=3), "posts", "/"
+        ),
+        Headline(
+            "images",
+            "growing",
+            "GROWING by 198/min",
+            Tone.BAD,
+            "arriving 310/min, decided 112/min",
+            _ago(minutes=41),
+            "images",
+            "/",
+        ),
+        Headline(
+            "comments",
+            "no-progress",
+            "no progress",
+            Tone.WARN,
+            "work waits, nothing was completed for 6 min",
+            _ago(minutes=6),
+            "comments",
+            "/",
+        ),
         Headline("reviews", "running", "running at stage 2", Tone.GOOD, "", _ago(minutes=12), "reviews", "/"),
-        Headline("chat", "nobody", "nobody is working", Tone.BAD, "room in the stage, no worker seen", _ago(minutes=2), "chat", "/"),
+        Headline(
+            "chat",
+            "nobody",
+            "nobody is working",
+            Tone.BAD,
+            "room in the stage, no worker seen",
+            _ago(minutes=2),
+            "chat",
+            "/",
+        ),
     ]
 
 
@@ -107,7 +136,11 @@ def stages() -> list[StageStep]:
     return [
         StageStep(1, "Probe", "done", "2", note="raised by Olga"),
         StageStep(
-            2, "Trickle", "current", "10", "60 claims a minute",
+            2,
+            "Trickle",
+            "current",
+            "10",
+            "60 claims a minute",
             soak=[Progress("Completions", "14 of 20 completions", 14, 20), Progress("Time", "5 of 5 minutes", 5, 5)],
         ),
         StageStep(3, "Half", "next", "50"),
@@ -130,7 +163,13 @@ def life() -> list[LifeStep]:
     return [
         LifeStep("Added", Tone.IDLE, _ago(hours=2)),
         LifeStep("Waited", Tone.IDLE, _ago(hours=2), "41 min 10 s"),
-        LifeStep("Claimed by w3, fence 1", Tone.INFO, _ago(minutes=79), "30 s", ["stage 1, run 12", "timed out: effect unknown"]),
+        LifeStep(
+            "Claimed by w3, fence 1",
+            Tone.INFO,
+            _ago(minutes=79),
+            "30 s",
+            ["stage 1, run 12", "timed out: effect unknown"],
+        ),
         LifeStep("Waited in back-off", Tone.WARN, _ago(minutes=78), "5 s"),
         LifeStep("Claimed by w1, fence 2", Tone.INFO, _ago(minutes=70), "0.8 s", ["verdict: offensive 0.62"]),
         LifeStep("With people", Tone.HOLD, _ago(minutes=70), "70 min", ["grey zone 0.45 to 0.85"], is_open=True),
@@ -142,12 +181,19 @@ def chart() -> object:
     held = [None if i < 12 else (i - 12) * 3.75 for i in range(60)]
     ready = [4 + (i % 7) * 1.5 if i < 12 else 2 + (i % 4) for i in range(60)]
     marks = [Mark(times[12], "hold", "on hold"), Mark(times[44], "stage", "probe")]
-    return line_chart("Oldest wait", times, [Series("a", "ready", ready), Series("b", "held", held)], unit="minutes", marks=marks)
+    return line_chart(
+        "Oldest wait", times, [Series("a", "ready", ready), Series("b", "held", held)], unit="minutes", marks=marks
+    )
 
 
 def strip() -> DemoStrip:
     return DemoStrip(
-        steps=[DemoStep("Start the probe", True), DemoStep("See the gate", False, "/"), DemoStep("Raise", False), DemoStep("Decide one item", False)],
+        steps=[
+            DemoStep("Start the probe", True),
+            DemoStep("See the gate", False, "/"),
+            DemoStep("Raise", False),
+            DemoStep("Decide one item", False),
+        ],
         conditions=[("up", "up"), ("slow", "slow"), ("down", "down"), ("wrong", "wrong")],
         condition="up",
         url="/",
@@ -160,7 +206,16 @@ def gallery(request: HttpRequest) -> HttpResponse:
         "nav": "board",
         "demo_strip": strip(),
         "headlines": headlines(),
-        "headline": Headline("posts", "hold", "on hold", Tone.HOLD, "automatic: the model was unavailable", _ago(hours=3), "posts", level=2),
+        "headline": Headline(
+            "posts",
+            "hold",
+            "on hold",
+            Tone.HOLD,
+            "automatic: the model was unavailable",
+            _ago(hours=3),
+            "posts",
+            level=2,
+        ),
         "step": NextStep("Start the probe: 2 calls at once.", "Start the probe", "#raise", "You may, and Ada and Lin."),
         "quiet": NextStep("Nothing to do: it moves by itself at 05:16."),
         "figures": figures(),
@@ -177,7 +232,12 @@ def gallery(request: HttpRequest) -> HttpResponse:
         "life": life(),
         "chart": chart(),
         "conflict": Conflict(
-            "The stage was raised meanwhile.", "Lin", _ago(seconds=20), [("Stage", "3"), ("Cap", "50")], "/", "See the lane"
+            "The stage was raised meanwhile.",
+            "Lin",
+            _ago(seconds=20),
+            [("Stage", "3"), ("Cap", "50")],
+            "/",
+            "See the lane",
         ),
         "pager": Pager("?b=1", "?a=1", "Jobs 51 to 100"),
         "hold_form": HoldForm(),
@@ -201,7 +261,9 @@ def empty(request: HttpRequest) -> HttpResponse:
     return HttpResponse("sample")
 
 
-ITEM_TEXT = "You lot never learn.\nGive it a rest, or I will come round and switch the router off myself. 😤\n\nשלום world"
+ITEM_TEXT = (
+    "You lot never learn.\nGive it a rest, or I will come round and switch the router off myself. 😤\n\nשלום world"
+)
 
 urlpatterns = [
     path("", gallery, name="board"),
