@@ -1,0 +1,107 @@
+"""The ground under the tests: real servers, thrown away with the run.
+
+With no DATABASE_URL one embedded PostgreSQL serves the whole run, and each xdist process has a database of its own in
+it. With no CELERY_BROKER_URL a test that asks for a broker gets an embedded Valkey.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import environ
+import pytest
+from hypothesis import settings as hypothesis_settings
+
+from reviewboard.embedded.postgres import EmbeddedPostgres
+from reviewboard.embedded.valkey import EmbeddedValkey
+
+#: Handed to xdist's processes, which inherit the environment of the one that started the server.
+SERVER = "REVIEWBOARD_TEST_DATABASE_URL"
+
+hypothesis_settings.register_profile("reviewboard", deadline=None, database=None)
+hypothesis_settings.load_profile("reviewboard")
+
+# Playwright's sync API runs a loop in the test's thread; Django would take it for async code and refuse the database.
+os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+
+_server: EmbeddedPostgres | None = None
+_folder: Path | None = None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if "DATABASE_URL" not in os.environ and SERVER not in os.environ:
+        _start_server()
+    url = os.environ.get("DATABASE_URL") or os.environ[SERVER]
+    _use(url)
+
+
+def _start_server() -> None:
+    global _server, _folder
+    _folder = Path(tempfile.mkdtemp(prefix="rbt-"))
+    _server = EmbeddedPostgres(data=_folder / "pg", sockets=_folder / "s", throwaway=True)
+    _server.start()
+    os.environ[SERVER] = _server.url("postgres")
+
+
+def _use(url: str) -> None:
+    from django.conf import settings
+
+    database = settings.DATABASES["default"]
+    options = {name: value for name, value in database.get("OPTIONS", {}).items() if name != "pool"}
+    parsed = environ.Env.db_url_config(url)
+    database.update(parsed | {"OPTIONS": options | parsed.get("OPTIONS", {}), "CONN_MAX_AGE": 0})
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _server is not None:
+        _server.stop()
+    if _folder is not None:
+        shutil.rmtree(_folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def broker_url() -> Iterator[str]:
+    """A broker of this process's own, emptied by nobody: each test uses queues by names of its own or purges."""
+    given = os.environ.get("CELERY_BROKER_URL")
+    if given:
+        yield given
+        return
+    folder = Path(tempfile.mkdtemp(prefix="rbv-"))
+    valkey = EmbeddedValkey(data=folder / "v", sockets=folder / "s", throwaway=True)
+    valkey.start()
+    try:
+        yield valkey.url()
+    finally:
+        valkey.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+CHROMIUM_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A real Chromium. Skips where there is none, and fails instead in CI."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        reason = "no Chromium on this machine (Debian: apt-get install chromium)"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=CHROMIUM_FLAGS)
+        yield browser
+        browser.close()
