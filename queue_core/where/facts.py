@@ -1,0 +1,189 @@
+"""What a lane's state says about all of its jobs: read once a page for all lanes, in a fixed number of queries."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Count, Min, QuerySet
+
+from queue_core.batch import usual_call
+from queue_core.contract.rules import JUDGED_WITHIN, RATE_WINDOW
+from queue_core.models import Attempt, Drainer, Hold, Lane, Presence
+from queue_core.states import AttemptOutcome
+from queue_core.where.words import Cause
+
+#: A worker or scheduler that said nothing for longer than this is not counted as there.
+SEEN_WITHIN = timedelta(seconds=30)
+#: A person's hold may be resumed within this time.
+RESUME_WITHIN = timedelta(minutes=15)
+PROBE = 1
+
+
+@dataclass(frozen=True, slots=True)
+class HoldFacts:
+    """Who stopped the lane, why, since when."""
+
+    reason: str
+    form: str
+    is_automatic: bool
+    by: str
+    since: datetime
+    until: datetime | None
+    note: str
+
+    def may_resume(self, now: datetime) -> bool:
+        return not self.is_automatic and now - self.since < RESUME_WITHIN
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What fills the stage: CAP, CONNECTION_CAP or RATE, its value, and when it gives room again at the latest."""
+
+    cause: Cause
+    value: int
+    frees_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class LaneFacts:
+    """A lane as of one moment. Jobs whose deadline is not after `needs_until` are too late for the model."""
+
+    lane_id: int
+    now: datetime
+    needs_until: datetime
+    hold: HoldFacts | None
+    stage: int | None
+    cap: int | None
+    running: int
+    retry_until: datetime | None
+    is_judged: bool
+    judged_at: datetime | None
+    drainers: int
+    workers: int
+    scheduler_seen: bool
+    limit: Limit | None
+
+    @property
+    def is_held(self) -> bool:
+        return self.stage is None
+
+    @property
+    def is_attended(self) -> bool:
+        """Whether anybody fetches. Not judged for 30 s: a claim gives nothing, whoever is seen."""
+        return self.is_judged and (self.drainers > 0 or self.workers > 0)
+
+
+def lanes_to_read(lanes: QuerySet[Lane] | None = None) -> QuerySet[Lane]:
+    """Lanes with the rows that facts are made of."""
+    found = Lane.objects.all() if lanes is None else lanes
+    return found.select_related("run", "hold__by", "connection", "policy")
+
+
+def facts_of(lanes: Sequence[Lane], *, now: datetime) -> dict[int, LaneFacts]:
+    """The facts of each lane, by its id."""
+    siblings = _siblings(lanes)
+    running = _running({pk for group in siblings.values() for pk in group} | {lane.pk for lane in lanes}, now)
+    grants = _grants([lane.pk for lane in lanes if lane.run is not None and lane.run.rate is not None], now)
+    drainers = _drainers(now)
+    workers, schedulers = _presence(now)
+    facts = {}
+    for lane in lanes:
+        here, first_end = running.get(lane.pk, (0, None))
+        facts[lane.pk] = LaneFacts(
+            lane_id=lane.pk,
+            now=now,
+            needs_until=now + usual_call(lane),
+            hold=_hold_facts(lane.hold) if lane.run is None and lane.hold is not None else None,
+            stage=lane.run.number if lane.run is not None else None,
+            cap=lane.cap,
+            running=here,
+            retry_until=lane.claims_not_before if lane.claims_not_before and lane.claims_not_before > now else None,
+            is_judged=lane.judged_at is not None and now - lane.judged_at <= JUDGED_WITHIN,
+            judged_at=lane.judged_at,
+            drainers=drainers.get(lane.pk, 0),
+            workers=workers,
+            scheduler_seen=schedulers > 0,
+            limit=_limit(lane, here, first_end, _total(siblings, lane, running), grants.get(lane.pk)),
+        )
+    return facts
+
+
+def _limit(
+    lane: Lane,
+    here: int,
+    first_end: datetime | None,
+    total: tuple[int, datetime | None],
+    grants: tuple[int, datetime] | None,
+) -> Limit | None:
+    """The same comparisons as `contract.room`, which grants; here nothing is locked, so this only explains."""
+    if lane.run is None or lane.cap is None:
+        return None
+    if here >= lane.cap:
+        return Limit(Cause.CAP, lane.cap, first_end)
+    total_cap = lane.connection.total_cap
+    if total_cap is not None and total[0] >= total_cap:
+        return Limit(Cause.CONNECTION_CAP, total_cap, total[1])
+    if lane.run.rate is not None and grants is not None and grants[0] >= lane.run.rate:
+        return Limit(Cause.RATE, lane.run.rate, grants[1] + RATE_WINDOW)
+    return None
+
+
+def _siblings(lanes: Iterable[Lane]) -> dict[int, list[int]]:
+    """The lanes of each connection that has a total cap."""
+    connections = {lane.connection_id for lane in lanes if lane.connection.total_cap is not None}
+    found: dict[int, list[int]] = {pk: [] for pk in connections}
+    if connections:
+        for pk, connection in Lane.objects.filter(connection_id__in=connections).values_list("pk", "connection_id"):
+            found[connection].append(pk)
+    return found
+
+
+def _total(
+    siblings: dict[int, list[int]], lane: Lane, running: dict[int, tuple[int, datetime | None]]
+) -> tuple[int, datetime | None]:
+    found = [running[pk] for pk in siblings.get(lane.connection_id, []) if pk in running]
+    ends = [end for _number, end in found if end is not None]
+    return sum(number for number, _end in found), min(ends, default=None)
+
+
+def _running(lane_ids: Collection[int], now: datetime) -> dict[int, tuple[int, datetime | None]]:
+    rows = (
+        Attempt.objects.filter(lane_id__in=lane_ids, ended_at__isnull=True, lease_until__gt=now)
+        .values("lane_id")
+        .annotate(number=Count("pk"), first_end=Min("lease_until"))
+    )
+    return {row["lane_id"]: (row["number"], row["first_end"]) for row in rows}
+
+
+def _grants(lane_ids: Collection[int], now: datetime) -> dict[int, tuple[int, datetime]]:
+    if not lane_ids:
+        return {}
+    rows = (
+        Attempt.objects.filter(lane_id__in=lane_ids, started_at__gt=now - RATE_WINDOW)
+        .exclude(outcome=AttemptOutcome.FENCE_RAISED)
+        .values("lane_id")
+        .annotate(number=Count("pk"), first=Min("started_at"))
+    )
+    return {row["lane_id"]: (row["number"], row["first"]) for row in rows}
+
+
+def _drainers(now: datetime) -> dict[int, int]:
+    rows = Drainer.objects.filter(until__gt=now).values("lane_id").annotate(number=Count("pk"))
+    return {row["lane_id"]: row["number"] for row in rows}
+
+
+def _presence(now: datetime) -> tuple[int, int]:
+    kinds = list(Presence.objects.filter(seen_at__gte=now - SEEN_WITHIN).values_list("kind", flat=True))
+    return kinds.count(Presence.Kind.WORKER), kinds.count(Presence.Kind.SCHEDULER)
+
+
+def _hold_facts(hold: Hold) -> HoldFacts:
+    return HoldFacts(
+        reason=hold.reason,
+        form=hold.form,
+        is_automatic=hold.is_automatic,
+        by=hold.by.get_username() if hold.by is not None else "",
+        since=hold.started_at,
+        until=hold.until,
+        note=hold.note,
+    )

@@ -1,0 +1,223 @@
+from datetime import timedelta
+
+import pytest
+from django.db import InternalError, connection
+
+from queue_core import contract, figures, where
+from queue_core.clock import DATABASE_CLOCK
+from queue_core.contract import Ending
+from queue_core.figures import panels
+from queue_core.states import Exposure
+from queue_core.where import Layer
+from tests.factories import at, clock, dead_job, done_job, leased_job, make_lane, new_ticket, waiting_job
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept():
+    panels.forget()
+    yield
+    panels.forget()
+
+
+def board(seconds: float):
+    return figures.board(list(where.lanes_to_read()), now=at(seconds))
+
+
+def test_board_of_a_running_lane_tells_oldest_ready_and_none_held() -> None:
+    lane = make_lane()
+    waiting_job(lane, added=10)
+    waiting_job(lane, added=5)
+
+    [found] = board(100)
+
+    assert found.layers.value.oldest_ready == timedelta(seconds=95)
+    assert found.layers.value.oldest_held is None
+
+
+def test_board_of_a_lane_on_hold_tells_oldest_held_and_none_ready() -> None:
+    waiting_job(make_lane(cap=None), added=10)
+
+    [found] = board(100)
+
+    assert found.layers.value.oldest_held == timedelta(seconds=90)
+    assert found.layers.value.oldest_ready is None
+
+
+def test_board_counts_deadlines_of_the_next_hour_by_severity_the_worst_first() -> None:
+    lane = make_lane(cap=None)
+    for severity, deadline in [(0, 99), (1, 200), (2, 3700), (1, 300), (0, 3701), (0, 5000)]:
+        waiting_job(lane, severity=severity, deadline=deadline)
+
+    [found] = board(100)
+
+    assert list(found.passing.value.items()) == [(2, 1), (1, 2)]
+
+
+def test_board_tells_what_arrives_and_what_is_decided_in_the_last_five_minutes() -> None:
+    lane = make_lane()
+    done_job(lane, claimed=1, completed=2)
+    done_job(lane, added=90, claimed=91, completed=92)
+    done_job(lane, added=93, claimed=94, completed=95, result="MANUAL")
+    waiting_job(lane, added=400)
+
+    [found] = board(302)
+
+    assert (found.flow.value.arriving, found.flow.value.decided, found.flow.value.reviewed) == (0.4, 0.2, 0.4)
+    assert found.flow.value.last_completed_at == at(95)
+
+
+def test_board_tells_work_for_people_in_hours() -> None:
+    lane = make_lane(desk_items_per_hour=2)
+    for _number in range(3):
+        dead_job(lane)
+
+    [found] = board(100)
+
+    assert found.hours_of_work == 1.5
+
+
+def test_board_tells_that_some_waiting_content_is_live() -> None:
+    lane = make_lane(cap=None)
+    waiting_job(lane)
+    waiting_job(lane, exposure="live")
+    waiting_job(lane, exposure="limited")
+
+    assert board(1)[0].exposure == Exposure.LIVE
+
+
+def test_board_of_many_lanes_takes_the_queries_of_one(django_assert_num_queries) -> None:
+    for _number in range(5):
+        waiting_job(make_lane())
+    lanes = list(where.lanes_to_read())
+
+    with django_assert_num_queries(9 + 8):
+        # Nine reads, and a savepoint around each of the four panels.
+        figures.board(lanes, now=at(1))
+
+
+def test_a_panel_that_cannot_be_read_in_time_shows_its_last_value_and_when_that_was() -> None:
+    def cancelled() -> int:
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL statement_timeout = '20ms'")
+            cursor.execute("SELECT pg_sleep(5)")
+        return 0
+
+    first = panels.read_panel("one", lambda: 7, now=at(10))
+    second = panels.read_panel("one", cancelled, now=at(20))
+    never = panels.read_panel("two", cancelled, now=at(20))
+
+    assert (first.value, first.kept_from) == (7, None)
+    assert (second.value, second.kept_from) == (7, at(10))
+    assert (never.value, never.is_kept) == (None, True)
+    assert DATABASE_CLOCK.now() is not None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_snapshot_sees_one_moment_and_cannot_write() -> None:
+    lane = make_lane()
+    with figures.snapshot() as as_of, connection.cursor() as cursor:
+        cursor.execute("SHOW transaction_isolation")
+        assert cursor.fetchone() == ("repeatable read",)
+        cursor.execute("SHOW statement_timeout")
+        assert cursor.fetchone() == ("3s",)
+        assert as_of <= DATABASE_CLOCK.now()
+        with pytest.raises(InternalError, match="read-only"):
+            waiting_job(lane)
+
+
+def test_leases_are_the_longest_running_ones_and_the_rest_as_a_number() -> None:
+    lane = make_lane()
+    for number in range(12):
+        leased_job(lane, claimed=1 + number)
+
+    leases = figures.running_leases(lane, now=at(50))
+
+    assert [one.since for one in leases.longest] == [at(1 + number) for number in range(10)]
+    assert leases.rest == 2
+    assert (leases.longest[0].fence, leases.longest[0].number, leases.longest[0].most) == (1, 1, 3)
+
+
+def test_a_stale_answer_is_counted_in_its_run() -> None:
+    lane = make_lane()
+    _job, token = leased_job(lane, claimed=1)
+    contract.complete(token, Ending(result="APPROVED"), clock=clock(500))
+
+    assert figures.running_leases(lane, now=at(501)).stale_refused == 1
+
+
+def test_account_has_every_revision_in_exactly_one_place() -> None:
+    lane, other = make_lane(), make_lane()
+    waiting_job(lane, added=20)
+    leased_job(lane, added=20, claimed=21)
+    done_job(lane, added=20, claimed=21, completed=22)
+    done_job(lane, added=20, claimed=21, completed=22, result="MANUAL")
+    dead_job(lane)
+    gone, old = waiting_job(lane, added=20), waiting_job(lane, added=20)
+    contract.withdraw(source=gone.ticket.source, external_id=gone.ticket.external_id, clock=clock(30))
+    newer = new_ticket(lane, external_id=old.ticket.external_id, revision="v2")
+    contract.supersede(newer, replaces="v1", clock=clock(30))
+    waiting_job(other)
+
+    found = figures.account(lane)
+
+    assert found == figures.Account(added=8, decided=1, open_items=2, gone=2, not_reviewed=3)
+    assert found.balances
+    assert figures.account().added == 9
+    assert figures.account().balances
+
+
+@pytest.mark.parametrize("is_on_hold", [True, False])
+def test_board_figures_of_a_filled_table_never_scan_it(is_on_hold: bool, monkeypatch) -> None:
+    """PGQ-21: a refresh reads partial indexes and stops at its caps, whatever the tables hold."""
+    lane = make_lane(cap=None) if is_on_hold else make_lane()
+    fill(lane, done=40_000, waiting=30_000)
+    lanes = list(where.lanes_to_read())
+    plans: list[str] = []
+
+    with connection.execute_wrapper(explained(plans)):
+        [found] = figures.board(lanes, now=at(1000))
+
+    layer = Layer.HELD if is_on_hold else Layer.NO_WORKERS
+    assert found.layers.value.counts[layer].count == where.COUNT_CAP
+    scanned = [plan for plan in plans if "Seq Scan on queue_core_job" in plan or "Seq Scan on queue_core_att" in plan]
+    assert not scanned, scanned[0]
+
+
+def explained(plans: list[str]):
+    def wrap(execute, sql, params, many, context):
+        if sql.lstrip().upper().startswith(("SELECT", "WITH")):
+            with context["connection"].connection.cursor() as cursor:
+                rows = cursor.execute(f"EXPLAIN {sql}", params).fetchall()
+            plans.append("\n".join(row[0] for row in rows))
+        return execute(sql, params, many, context)
+
+    return wrap
+
+
+def fill(lane, *, done: int, waiting: int) -> None:
+    """Rows by the thousand, in the shapes that the contract leaves behind."""
+    statements = [
+        """INSERT INTO queue_core_ticket (source, external_id, current_revision, lane_id, severity, category,
+             source_kind, exposure, deadline_kind, first_seen_at)
+           SELECT 'fill', n::text, 'v1', %(lane)s, n %% 3, '', 'own_detection', 'hidden', 'service', %(t)s
+           FROM generate_series(1, %(all)s) n""",
+        """INSERT INTO queue_core_evidence (ticket_id, revision, body, size, digest, received_at)
+           SELECT id, 'v1', '{}', 2, '', %(t)s FROM queue_core_ticket WHERE source = 'fill'""",
+        """INSERT INTO queue_core_job (lane_id, ticket_id, evidence_id, revision, state, severity, added_at, queued_at,
+             deadline, urgency, max_attempts, fence, result, finished_at)
+           SELECT %(lane)s, t.id, e.id, 'v1', CASE WHEN t.external_id::int <= %(done)s THEN 'DONE' ELSE 'WAITING' END,
+             t.severity, %(t)s, %(t)s + t.external_id::int * interval '1 ms', %(t)s + interval '1 day', %(t)s, 3, 1,
+             CASE WHEN t.external_id::int <= %(done)s THEN 'APPROVED' END,
+             CASE WHEN t.external_id::int <= %(done)s THEN %(t)s END
+           FROM queue_core_ticket t JOIN queue_core_evidence e ON e.ticket_id = t.id WHERE t.source = 'fill'""",
+        """INSERT INTO queue_core_attempt (job_id, lane_id, fence, key, worker, number, started_at, lease_until,
+             ended_at, outcome, is_committed)
+           SELECT id, lane_id, 1, gen_random_uuid(), 'w', 1, %(t)s, %(t)s, %(t)s, 'verdict', true
+           FROM queue_core_job WHERE state = 'DONE'""",
+        "ANALYZE queue_core_ticket, queue_core_evidence, queue_core_job, queue_core_attempt, queue_core_item",
+    ]
+    with connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement, {"lane": lane.pk, "t": at(0), "all": done + waiting, "done": done})

@@ -1,0 +1,68 @@
+"""The two ways to say where tickets wait agree: one job at a time, and one statement for all."""
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from queue_core import where
+from queue_core.models import Job, Lane
+from queue_core.where import Layer
+from tests.factories import at
+from tests.where.rows import LANES, NOW, a_job, a_lane, attend, settle
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_one_job_at_a_time_and_all_at_once_agree_and_sum_to_all_open(seed: int) -> None:
+    chance = Random(seed)
+    lanes = {state: a_lane(state) for state in LANES}
+    for state, lane in lanes.items():
+        for _number in range(14):
+            a_job(lane, chance)
+        settle(lane, state)
+        attend(lane, chance.choice(["nobody", "drainer", "worker"]))
+
+    table = where.layers(list(where.lanes_to_read()), now=at(NOW))
+
+    standings = {job.pk: where.locate(job, now=at(NOW)) for job in Job.objects.select_related("ticket")}
+    by_job = Counter((job.lane_id, standings[job.pk].layer) for job in Job.objects.all() if standings[job.pk].layer)
+    by_all = {(lane, layer): one.count for lane, counts in table.items() for layer, one in counts.counts.items()}
+    assert by_all == dict(by_job)
+    assert sum(one.total for one in table.values()) == sum(1 for one in standings.values() if one.layer is not None)
+    for layer in Layer:
+        filtered = set(where.in_layer(Job.objects.all(), layer, now=at(NOW)).values_list("pk", flat=True))
+        assert filtered == {pk for pk, one in standings.items() if one.layer == layer}, layer
+
+
+def test_the_oldest_of_a_layer_is_its_longest_wait() -> None:
+    chance = Random(99)
+    lane = a_lane("steady")
+    for _number in range(40):
+        a_job(lane, chance)
+
+    counts = where.layers(list(where.lanes_to_read()), now=at(NOW))[lane.pk].counts
+
+    for layer, one in counts.items():
+        waits = [at(NOW) - job.queued_at for job in Job.objects.all() if where.locate(job, now=at(NOW)).layer == layer]
+        assert one.oldest == max(waits), layer
+
+
+def test_layers_of_all_lanes_take_a_fixed_number_of_queries(django_assert_num_queries) -> None:
+    for state in LANES:
+        settle(a_lane(state), state)
+    lanes = list(where.lanes_to_read())
+
+    with django_assert_num_queries(6):
+        where.layers(lanes, now=at(NOW))
+
+
+def test_no_lanes_have_no_layers() -> None:
+    assert where.layers([], now=at(NOW)) == {}
+    assert not where.in_layer(Job.objects.all(), Layer.HELD, now=at(NOW), lane_ids=[]).exists()
+
+
+def test_delivery_holds_nothing_while_there_are_no_endpoints() -> None:
+    assert not where.in_layer(Job.objects.all(), Layer.DELIVERY, now=at(NOW)).exists()
+    assert Lane.objects.count() == 0
