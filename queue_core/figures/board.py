@@ -1,0 +1,120 @@
+"""The figures of the board: a few per lane, each a panel that may be kept from before."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import connection
+
+from queue_core import where
+from queue_core.figures.flow import Flow, flows
+from queue_core.figures.panels import Panel, read_panel
+from queue_core.models import Lane, Outage
+from queue_core.states import Exposure
+from queue_core.where import COUNT_CAP, LaneFacts, LayerTable
+
+SOON = timedelta(hours=1)
+#: So many of the oldest waiting are asked what their content does meanwhile.
+EXPOSURE_SAMPLE = 2_000
+
+#: Waiting jobs whose deadline passes in the next hour. At most COUNT_CAP of a lane are read.
+PASSING = """
+SELECT l.id, s.severity, count(*)
+FROM unnest(%s::bigint[]) AS l(id)
+CROSS JOIN LATERAL (
+  SELECT severity FROM queue_core_job
+  WHERE lane_id = l.id AND state = 'WAITING' AND deadline > %s AND deadline <= %s ORDER BY deadline LIMIT %s
+) s
+GROUP BY l.id, s.severity
+"""
+
+EXPOSED = """
+SELECT DISTINCT l.id, t.exposure
+FROM unnest(%s::bigint[]) AS l(id)
+CROSS JOIN LATERAL (
+  SELECT ticket_id FROM queue_core_job WHERE lane_id = l.id AND state = 'WAITING' ORDER BY queued_at LIMIT %s
+) j
+JOIN queue_core_ticket t ON t.id = j.ticket_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneFigures:
+    """One lane as of one moment."""
+
+    lane: Lane
+    now: datetime
+    facts: LaneFacts
+    layers: Panel[LayerTable]
+    passing: Panel[Mapping[int, int]]
+    flow: Panel[Flow]
+    exposure: Exposure | None
+    outage: Outage | None
+
+    @property
+    def hours_of_work(self) -> float | None:
+        """What waits for people, in hours of their work. None: not known, or nobody clears anything."""
+        if self.layers.value is None or not self.lane.desk_items_per_hour:
+            return None
+        return self.layers.value.count_of(where.Layer.PEOPLE) / self.lane.desk_items_per_hour
+
+
+def board(lanes: Sequence[Lane], *, now: datetime) -> list[LaneFigures]:
+    """The figures of lanes (read with `where.lanes_to_read`), in their order, in a fixed number of queries."""
+    ids = [lane.pk for lane in lanes]
+    facts = where.facts_of(lanes, now=now)
+    layers = _panels("layers", ids, lambda: where.layers(lanes, now=now, facts=facts), now)
+    passing = _panels("passing", ids, lambda: passing_soon(ids, now=now), now)
+    flow = _panels("flow", ids, lambda: flows(ids, now=now), now)
+    exposures = _panels("exposure", ids, lambda: exposed(ids), now)
+    outages = last_outages({lane.connection_id for lane in lanes})
+    return [
+        LaneFigures(
+            lane=lane,
+            now=now,
+            facts=facts[lane.pk],
+            layers=layers[lane.pk],
+            passing=passing[lane.pk],
+            flow=flow[lane.pk],
+            exposure=exposures[lane.pk].value,
+            outage=outages.get(lane.connection_id),
+        )
+        for lane in lanes
+    ]
+
+
+def passing_soon(lane_ids: Collection[int], *, now: datetime) -> dict[int, Mapping[int, int]]:
+    """Waiting tickets whose deadline passes in the next hour, by severity, the most severe first."""
+    found: dict[int, dict[int, int]] = {pk: {} for pk in lane_ids}
+    with connection.cursor() as cursor:
+        cursor.execute(PASSING, [list(lane_ids), now, now + SOON, COUNT_CAP])
+        for lane, severity, number in sorted(cursor.fetchall(), reverse=True):
+            found[lane][severity] = number
+    return dict(found)
+
+
+def exposed(lane_ids: Collection[int]) -> dict[int, Exposure | None]:
+    """The loudest that waiting content of a lane does meanwhile, over its oldest waiting tickets."""
+    order = [Exposure.HIDDEN, Exposure.LIMITED, Exposure.LIVE]
+    found: dict[int, Exposure | None] = dict.fromkeys(lane_ids)
+    with connection.cursor() as cursor:
+        cursor.execute(EXPOSED, [list(lane_ids), EXPOSURE_SAMPLE])
+        for lane, code in cursor.fetchall():
+            worst = found[lane]
+            exposure = Exposure(code)
+            found[lane] = exposure if worst is None else max(worst, exposure, key=order.index)
+    return found
+
+
+def last_outages(connection_ids: Collection[int]) -> dict[int, Outage]:
+    rows = Outage.objects.filter(connection_id__in=connection_ids).order_by("connection_id", "-opened_at")
+    return {outage.connection_id: outage for outage in rows.distinct("connection_id")}
+
+
+def _panels[T](
+    name: str, lane_ids: Sequence[int], read: Callable[[], dict[int, T]], now: datetime
+) -> dict[int, Panel[T]]:
+    """One read for all lanes, given out to each. Kept by the name and the lanes that were read together."""
+    panel = read_panel((name, tuple(lane_ids)), read, now=now)
+    values = panel.value or {}
+    return {pk: Panel(values.get(pk), panel.as_of, panel.is_kept) for pk in lane_ids}
