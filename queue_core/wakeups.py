@@ -1,0 +1,48 @@
+"""Messages that only say "look": lost, doubled or late they change nothing, since the rows are the truth."""
+
+import logging
+import threading
+import time
+
+from celery import current_app
+from django.db import transaction
+
+logger = logging.getLogger(__name__)
+
+#: By name: this module stands below the tasks.
+DRAIN = "queue_core.tasks.drain"
+#: A process sends a lane no more than one in this time; the tick makes up for what was left out.
+LEAST_PAUSE = 0.2
+#: An unread wake-up is worth nothing after this, since the tick has sent others.
+EXPIRES_AFTER = 30
+
+_lock = threading.Lock()
+_sent_at: dict[int, float] = {}
+
+
+def wake(lane_id: int) -> None:
+    """Wake a worker for a lane, once the caller's transaction is committed. Never an error for the caller."""
+    transaction.on_commit(lambda: _send_if_due(lane_id), robust=True)
+
+
+def _send_if_due(lane_id: int) -> None:
+    if _is_due(lane_id):
+        _send(lane_id)
+
+
+def _is_due(lane_id: int) -> bool:
+    moment = time.monotonic()
+    with _lock:
+        last = _sent_at.get(lane_id)
+        if last is not None and moment - last < LEAST_PAUSE:
+            return False
+        _sent_at[lane_id] = moment
+        return True
+
+
+def _send(lane_id: int) -> None:
+    try:
+        current_app.send_task(DRAIN, args=[lane_id], retry=False, expires=EXPIRES_AFTER, ignore_result=True)
+    except Exception as error:  # noqa: BLE001  A broker's client raises whatever its library does.
+        # The work is in the database, and the tick wakes again when the broker is back.
+        logger.warning("no wake-up could be sent for lane %d: %s: %s", lane_id, type(error).__name__, error)
