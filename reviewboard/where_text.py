@@ -1,0 +1,204 @@
+"""Where a ticket waits, in the reader's language: whole sentences from codes and parameters, never of fragments."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from django.template.defaultfilters import date as format_date
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from queue_core.states import HoldReason, Verdict
+from queue_core.where import Cause, Layer, Moves, Standing
+
+type Params = Mapping[str, Any]
+
+
+def layer_name(layer: Layer) -> str:
+    """A layer's name, as it stands in a list."""
+    return {
+        Layer.DELIVERY: _("delivery"),
+        Layer.PEOPLE: _("with people"),
+        Layer.RUNNING: _("at the model now"),
+        Layer.HELD: _("held"),
+        Layer.BACK_OFF: _("resting after a failure"),
+        Layer.TOO_LATE: _("too late for the model"),
+        Layer.LEASE_OVER: _("lease over"),
+        Layer.NO_WORKERS: _("no workers"),
+        Layer.STAGE_FULL: _("stage full"),
+        Layer.READY: _("ready"),
+    }[layer]
+
+
+def layer_note(layer: Layer) -> str:
+    """What moves the tickets of a layer on, in general."""
+    return {
+        Layer.DELIVERY: _("The endpoint has to take the message."),
+        Layer.PEOPLE: _("A person decides them at the desk."),
+        Layer.RUNNING: _("The model's answer, or the end of the lease."),
+        Layer.HELD: _("A lead starts the probe or resumes the lane."),
+        Layer.BACK_OFF: _("Nothing to do: they move by themselves when their time is over."),
+        Layer.TOO_LATE: _("Only people can still reach them; otherwise their deadline passes."),
+        Layer.LEASE_OVER: _("A worker takes each over, alone."),
+        Layer.NO_WORKERS: _("Somebody has to start workers and the scheduler."),
+        Layer.STAGE_FULL: _("A running call ends, or a lead raises the stage."),
+        Layer.READY: _("A worker fetches them in their turn."),
+    }[layer]
+
+
+def sentence(standing: Standing) -> str:
+    """Where one job stands and why."""
+    return _WHY[standing.cause](standing.params)
+
+
+def mover(standing: Standing) -> str:
+    """What would move it on; empty where nothing has to."""
+    return _MOVES[standing.moves](standing.params)
+
+
+def moment(at: datetime | None) -> str:
+    """A time inside a sentence: of day if it is today's in the reader's zone, else with its date."""
+    if at is None:
+        return _("an unknown time")
+    local = timezone.localtime(at)
+    # Which of the two forms only; nothing is judged by it.
+    is_today = local.date() == timezone.localdate()
+    return format_date(local, "H:i:s" if is_today else "Y-m-d H:i")
+
+
+def hold_reason(reason: str) -> str:
+    return str(HoldReason(reason).label) if reason in HoldReason.values else reason
+
+
+def _held_by_person(params: Params) -> str:
+    values = {"person": params["by"], "reason": hold_reason(params["reason"]), "since": moment(params["since"])}
+    if params.get("until"):
+        return _("The lane is on hold since %(since)s by %(person)s (%(reason)s), on purpose until %(until)s.") % {
+            **values,
+            "until": moment(params["until"]),
+        }
+    return _("The lane is on hold since %(since)s by %(person)s: %(reason)s.") % values
+
+
+def _held_automatically(params: Params) -> str:
+    if "reason" not in params:
+        return _("The lane has not started yet: it is on hold.")
+    return _("The lane put itself on hold at %(since)s: %(reason)s.") % {
+        "reason": hold_reason(params["reason"]),
+        "since": moment(params["since"]),
+    }
+
+
+def _rests(params: Params) -> str:
+    text = ngettext(
+        "It rests until %(at)s after %(number)d attempt.",
+        "It rests until %(at)s after %(number)d attempts.",
+        params["attempts"],
+    )
+    return text % {"at": moment(params["at"]), "number": params["attempts"]}
+
+
+def _cap(params: Params) -> str:
+    text = ngettext(
+        "The stage is full: its one call at once is running.",
+        "The stage is full: all of its %(number)d calls at once are running.",
+        params["value"],
+    )
+    return text % {"number": params["value"]}
+
+
+def _connection_cap(params: Params) -> str:
+    text = ngettext(
+        "The model's connection is full: its one call at once is running, over all of its lanes.",
+        "The model's connection is full: all of its %(number)d calls at once are running, over all of its lanes.",
+        params["value"],
+    )
+    return text % {"number": params["value"]}
+
+
+def _rate(params: Params) -> str:
+    text = ngettext(
+        "The stage's rate is spent: %(number)d claim a minute.",
+        "The stage's rate is spent: %(number)d claims a minute.",
+        params["value"],
+    )
+    return text % {"number": params["value"]}
+
+
+def _decided(params: Params) -> str:
+    values = {"verdict": str(Verdict(params["verdict"]).label), "person": params["by"], "at": moment(params["at"])}
+    if params["by"]:
+        return _("It is decided: %(verdict)s by %(person)s at %(at)s.") % values
+    return _("It is decided: %(verdict)s by the model at %(at)s.") % values
+
+
+_WHY: dict[Cause, Callable[[Params], str]] = {
+    Cause.ITEM_FREE: lambda p: (
+        _("It waits for a person since %(since)s; nobody has taken it.") % {"since": moment(p["since"])}
+    ),
+    Cause.ITEM_TAKEN: lambda p: (
+        _("%(person)s has taken it until %(at)s.")
+        % {
+            "person": p["by"],
+            "at": moment(p["at"]),
+        }
+    ),
+    Cause.LEASE_RUNS: lambda p: (
+        _("It is at the model now: fence %(fence)d, its lease runs until %(at)s.")
+        % {
+            "fence": p["fence"],
+            "at": moment(p["at"]),
+        }
+    ),
+    Cause.HELD_BY_PERSON: _held_by_person,
+    Cause.HELD_AUTOMATICALLY: _held_automatically,
+    Cause.RESTS: _rests,
+    Cause.REST_IS_OVER: lambda _p: _("Its rest is over; it goes back to the queue with the next tick."),
+    Cause.RETRY_AFTER: lambda p: (
+        _("The model asked for a pause: the lane claims nothing before %(at)s.") % {"at": moment(p["at"])}
+    ),
+    Cause.DEADLINE_PASSED: lambda p: (
+        _("Its deadline passed at %(at)s; it turns DEAD within seconds.") % {"at": moment(p["deadline"])}
+    ),
+    Cause.TOO_LITTLE_TIME: lambda p: (
+        _("Its deadline is %(at)s: less time is left than a call usually takes.") % {"at": moment(p["deadline"])}
+    ),
+    Cause.BUDGET_SPENT: lambda p: (
+        _("Its last lease was over at %(at)s with all attempts spent.") % {"at": moment(p["since"])}
+    ),
+    Cause.NOT_TAKEN_OVER: lambda p: (
+        _("Its lease was over at %(at)s without an answer: whether the model was called is not known.")
+        % {"at": moment(p["since"])}
+    ),
+    Cause.NOT_JUDGED: lambda _p: _("Nobody has judged the guardrails for 30 seconds, so nothing is claimed."),
+    Cause.NOBODY_FETCHES: lambda _p: _("There is room in the stage, but no worker was seen for 30 seconds."),
+    Cause.CAP: _cap,
+    Cause.CONNECTION_CAP: _connection_cap,
+    Cause.RATE: _rate,
+    Cause.NEXT: lambda _p: _("It can be claimed this second and waits for its turn."),
+    Cause.PROBE_DRAWS: lambda _p: _("The probe runs: it draws a few harmless tickets, each at most once."),
+    Cause.DECIDED: _decided,
+    Cause.SUPERSEDED: lambda _p: _("A newer revision has taken its place."),
+    Cause.WITHDRAWN: lambda _p: _("The source has withdrawn it."),
+    Cause.LOST: lambda _p: _("It is neither decided nor with anybody, which must not happen."),
+}
+
+_MOVES: dict[Moves, Callable[[Params], str]] = {
+    Moves.PERSON_DECIDES: lambda _p: _("A person's decision moves it on."),
+    Moves.ANSWER: lambda _p: _("The model's answer moves it on, or the end of its lease."),
+    Moves.LEAD_STARTS_PROBE: lambda _p: _("A lead who starts the probe moves it on; a person may also take it before."),
+    Moves.LEAD_RESUMES: lambda _p: _("A lead who resumes the lane moves it on; a person may also take it before."),
+    Moves.TIME: lambda p: _("Nothing to do: it moves by itself at %(at)s.") % {"at": moment(p["at"])},
+    Moves.NEXT_TICK: lambda _p: _("Nothing to do: it moves by itself within seconds."),
+    Moves.PERSON_TAKES: lambda _p: _("Only a person can still decide it in time."),
+    Moves.SWEEP: lambda _p: _("Nothing to do: it goes to people within seconds."),
+    Moves.TAKEOVER: lambda _p: _("A worker takes it over, alone."),
+    Moves.WORKERS: lambda _p: _("Somebody has to start a worker."),
+    Moves.SCHEDULER: lambda _p: _("Somebody has to start the scheduler, or a worker."),
+    Moves.SEAT: lambda _p: _("It moves when a call ends, or when a lead raises the stage."),
+    Moves.TURN: lambda _p: _("Nothing to do: a worker fetches it."),
+    Moves.NEXT_STAGE: lambda _p: _("It moves in its turn, or when a lead raises the stage."),
+    Moves.ENGINEER: lambda _p: _("Tell a platform engineer."),
+    Moves.NOTHING: lambda _p: "",
+}
