@@ -1,0 +1,1 @@
+"""The site: a Django project around queue_core."""

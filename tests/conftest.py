@@ -36,6 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
         _start_server()
     url = os.environ.get("DATABASE_URL") or os.environ[SERVER]
     _use(url)
+    _serve_static_as_written()
 
 
 def _start_server() -> None:
@@ -53,6 +54,14 @@ def _use(url: str) -> None:
     options = {name: value for name, value in database.get("OPTIONS", {}).items() if name != "pool"}
     parsed = environ.Env.db_url_config(url)
     database.update(parsed | {"OPTIONS": options | parsed.get("OPTIONS", {}), "CONN_MAX_AGE": 0})
+
+
+def _serve_static_as_written() -> None:
+    """The live server finds them itself; a folder collected for a site that runs beside may be an old one."""
+    from django.conf import settings
+
+    settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+    settings.MIDDLEWARE.remove("whitenoise.middleware.WhiteNoiseMiddleware")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -1,0 +1,225 @@
+"""Settings. All that differs between installations comes from the environment (README, "Settings")."""
+
+from pathlib import Path
+from typing import Any
+
+import environ
+from django.utils.csp import CSP
+from kombu import Exchange, Queue
+
+from reviewboard import logs
+from reviewboard.environment import read
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.Env()
+ENVIRONMENT = read(env, BASE_DIR)
+
+REVIEWBOARD_VAR = ENVIRONMENT.var
+#: Set by `manage.py demo` only: sign-in links, the strip, and a model that obeys.
+REVIEWBOARD_DEMO = env.bool("REVIEWBOARD_DEMO", default=False) and ENVIRONMENT.is_local
+#: What this process is, shown in pg_stat_activity: web, worker, ticker.
+ROLE = env.str("REVIEWBOARD_ROLE", default="command")
+
+SECRET_KEY = ENVIRONMENT.secret_key
+SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])
+DEBUG = env.bool("DEBUG", default=False)
+ALLOWED_HOSTS = list(ENVIRONMENT.hosts)
+CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_htmx",
+    "queue_core",
+    "reviewboard",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "django.middleware.csp.ContentSecurityPolicyMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "reviewboard.reader.ReaderMiddleware",
+    "reviewboard.live.LiveMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "reviewboard.urls"
+WSGI_APPLICATION = "reviewboard.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+# --- Database -------------------------------------------------------------------------------------------------------
+
+
+def _database() -> dict[str, Any]:
+    """A pool that names its cause within seconds, and sessions that hold no lock for longer than anybody waits."""
+    named: dict[str, Any] = dict(env.db_url_config(ENVIRONMENT.database_url))
+    limits = "-c statement_timeout=30000 -c idle_in_transaction_session_timeout=30000 -c TimeZone=UTC"
+    options = {
+        "connect_timeout": 5,
+        "application_name": f"reviewboard {ROLE}",
+        "options": limits,
+        "pool": {"min_size": 1, "max_size": env.int("DATABASE_POOL", default=10), "timeout": 5},
+    }
+    return {
+        **named,
+        "ENGINE": "django.db.backends.postgresql",
+        "OPTIONS": {**options, **named.get("OPTIONS", {})},
+        # The pool keeps connections, and checks them; keeping them twice is refused by Django.
+        "CONN_MAX_AGE": 0,
+    }
+
+
+DATABASES = {"default": _database()}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- People ---------------------------------------------------------------------------------------------------------
+
+AUTH_USER_MODEL = "reviewboard.Person"
+LOGIN_URL = "sign_in"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = None
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+# The demo's links. Each opens once (a sign-in makes older ones void), and not after half a day.
+SESAME_ONE_TIME = True
+SESAME_MAX_AGE = 12 * 3600
+
+# --- What a browser is told -----------------------------------------------------------------------------------------
+
+SECURE_CSP = {
+    "default-src": [CSP.NONE],
+    "script-src": [CSP.SELF],
+    "style-src": [CSP.SELF],
+    "img-src": [CSP.SELF, "data:"],
+    "font-src": [CSP.SELF],
+    "connect-src": [CSP.SELF],
+    "form-action": [CSP.SELF],
+    "frame-ancestors": [CSP.NONE],
+    "base-uri": [CSP.NONE],
+}
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+SESSION_COOKIE_NAME = "reviewboard_session"
+SESSION_COOKIE_AGE = 12 * 3600
+SESSION_COOKIE_HTTPONLY = True
+# Read by the page's script at each request, since a sign-in in another tab changes it.
+CSRF_COOKIE_HTTPONLY = False
+CSRF_FAILURE_VIEW = "reviewboard.views.errors.csrf_failure"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not ENVIRONMENT.is_local
+SECURE_HSTS_SECONDS = 0 if ENVIRONMENT.is_local else 365 * 24 * 3600
+# Only a proxy that sets this header itself may be trusted with it (deploy/).
+BEHIND_PROXY = env.bool("BEHIND_PROXY", default=False)
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY else None
+SECURE_SSL_REDIRECT = BEHIND_PROXY and not ENVIRONMENT.is_local
+
+# --- Words and times ------------------------------------------------------------------------------------------------
+
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
+LOCALE_PATHS = [BASE_DIR / "reviewboard" / "locale"]
+
+# --- Files ----------------------------------------------------------------------------------------------------------
+
+STATIC_URL = "static/"
+STATIC_ROOT = REVIEWBOARD_VAR / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+        if DEBUG
+        else "whitenoise.storage.CompressedManifestStaticFilesStorage"
+    },
+}
+
+# --- Logs -----------------------------------------------------------------------------------------------------------
+
+LOGGING = logs.configure(env.str("LOG_LEVEL", default="INFO").upper())
+
+# --- Workers --------------------------------------------------------------------------------------------------------
+
+CELERY_BROKER_URL = ENVIRONMENT.broker_url
+CELERY_ENABLE_UTC = True
+CELERY_TIMEZONE = "UTC"
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_SEND_TASK_EVENTS = False
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+# A message only wakes, and its task is right any number of times.
+CELERY_TASK_ACKS_LATE = True
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+# A page that wakes a worker must not wait for a broker that is gone.
+CELERY_BROKER_CONNECTION_TIMEOUT = 3
+
+_QUEUE_TYPE = {"x-queue-type": "quorum"} if ENVIRONMENT.has_amqp else {}
+CELERY_TASK_QUEUES = [
+    Queue(name, Exchange(name, type="topic"), routing_key=name, queue_arguments=_QUEUE_TYPE)
+    for name in ("drain", "ticks")
+]
+CELERY_TASK_DEFAULT_QUEUE = "drain"
+CELERY_TASK_DEFAULT_EXCHANGE = "drain"
+CELERY_TASK_DEFAULT_EXCHANGE_TYPE = "topic"
+CELERY_TASK_DEFAULT_ROUTING_KEY = "drain"
+# Ticks sweep, brake and wake: they do not stand in line behind a backlog.
+CELERY_TASK_ROUTES = {
+    "queue_core.tasks.tick": {"queue": "ticks"},
+    "queue_core.tasks.health": {"queue": "ticks"},
+}
+# One that was not run before the next is due has nothing left to say.
+CELERY_BEAT_SCHEDULE = {
+    "tick": {"task": "queue_core.tasks.tick", "schedule": 1.0, "options": {"expires": 3.0}},
+    "health": {"task": "queue_core.tasks.health", "schedule": 10.0, "options": {"expires": 10.0}},
+}
+CELERY_BEAT_SCHEDULE_FILENAME = str(REVIEWBOARD_VAR / "beat-schedule")
+CELERY_WORKER_DETECT_QUORUM_QUEUES = ENVIRONMENT.has_amqp
+CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = (
+    {"confirm_publish": True}
+    if ENVIRONMENT.has_amqp
+    else {
+        # After a killed worker its message is another's this many seconds later: by default it is an hour, and looked
+        # for every 100 seconds.
+        "visibility_timeout": 120,
+        "unacked_restore_interval": 1,
+        "unacked_restore_throttle": 1,
+        "socket_connect_timeout": 3,
+        "socket_timeout": 30,
+        "health_check_interval": 10,
+    }
+)
+
+QUEUE_CORE_CONNECTIONS = {"demo": "reviewboard.demo.connection.build"}
