@@ -1,0 +1,36 @@
+"""Celery tasks. A message only wakes: what there is to do is in the rows, so that any number of them is right."""
+
+import logging
+import os
+from typing import Any
+
+from celery import shared_task
+
+from queue_core import health as connections_health
+from queue_core import stopping, worker_steps
+from queue_core import tick as ticking
+from queue_core.clock import DATABASE_CLOCK
+from queue_core.drain import drain as drain_lane
+
+__all__ = ["drain", "health", "tick", "worker_steps"]
+
+logger = logging.getLogger(__name__)
+
+
+@shared_task(bind=True, name="queue_core.tasks.drain")
+def drain(self: Any, lane_id: int) -> None:
+    worker = f"{self.request.hostname or 'inline'}/{os.getpid()}"
+    drained = drain_lane(
+        lane_id, task=self.request.id or worker, worker=worker, clock=DATABASE_CLOCK, is_stopping=stopping.is_stopping
+    )
+    logger.info("drained lane %d: %d claims, %s %s", lane_id, drained.claims, drained.stop, drained.refusal or "")
+
+
+@shared_task(name="queue_core.tasks.tick")
+def tick() -> None:
+    ticking.tick(clock=DATABASE_CLOCK)
+
+
+@shared_task(name="queue_core.tasks.health")
+def health() -> None:
+    connections_health.check_all(clock=DATABASE_CLOCK)

@@ -1,0 +1,60 @@
+"""What has to happen though nobody asks: each second, by whichever worker gets the scheduler's message.
+
+Every step may run twice at once and change nothing the second time. A tick that never comes stops the flow within
+half a minute, since nobody judges the guardrails of idle lanes; it opens nothing.
+"""
+
+import logging
+from collections.abc import Callable
+
+from django.db import transaction
+
+from queue_core import contract, drainers, presence, ramp, wakeups
+from queue_core.clock import Clock
+from queue_core.models import Lane
+
+logger = logging.getLogger(__name__)
+
+SCHEDULER = "scheduler"
+
+
+def tick(*, clock: Clock) -> None:
+    """Sweep, end back-offs, judge guardrails, wake workers. A step that fails does not keep the next from its turn."""
+    steps: list[Callable[[], object]] = [
+        lambda: presence.scheduler_seen(SCHEDULER, clock=clock),
+        lambda: contract.sweep(clock=clock),
+        lambda: contract.wake_due(clock=clock),
+        lambda: _judge_running(clock),
+        lambda: _wake_lanes(clock),
+    ]
+    faults = [fault for step in steps if (fault := _fault_of(step)) is not None]
+    if faults:
+        raise faults[0]
+
+
+def _fault_of(step: Callable[[], object]) -> Exception | None:
+    try:
+        step()
+    except Exception as fault:
+        logger.exception("a step of the tick failed")
+        return fault
+    return None
+
+
+def _judge_running(clock: Clock) -> None:
+    for lane_id in Lane.objects.filter(run__isnull=False).order_by("pk").values_list("pk", flat=True):
+        ramp.judge_if_due(lane_id, clock=clock)
+
+
+def _wake_lanes(clock: Clock) -> None:
+    """Lanes with something to claim, room to claim it in and a place for one more drainer."""
+    for lane in Lane.objects.filter(run__isnull=False).select_related("run", "connection").order_by("pk"):
+        now = clock.now()
+        if drainers.has_free_place(lane, now=now) and drainers.has_work(lane, now=now) and _has_room(lane, clock):
+            wakeups.wake(lane.pk)
+
+
+def _has_room(lane: Lane, clock: Clock) -> bool:
+    # Measured without the lane's lock: a hint, not a grant. The claim measures again, under it.
+    with transaction.atomic():
+        return contract.measure_room(lane, now=clock.now()).grants > 0
