@@ -11,6 +11,8 @@ from typing import Protocol
 from django.db import connection
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: Before the last year, so that no zone and no small sum leads out of the dates that Python can read back.
+LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 class Clock(Protocol):
@@ -45,5 +47,5 @@ class FixedClock:
 
 
 def is_instant(moment: object) -> bool:
-    """Whether `moment` can be a time of the contract: an aware datetime, not before 1970."""
-    return isinstance(moment, datetime) and moment.tzinfo is not None and moment >= EPOCH
+    """Whether `moment` can be a time of the contract: an aware datetime, from 1970 to 9998."""
+    return isinstance(moment, datetime) and moment.tzinfo is not None and EPOCH <= moment < LATEST

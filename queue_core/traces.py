@@ -11,13 +11,14 @@ from typing import Any, Protocol, cast
 from uuid import UUID
 
 from queue_core import batch, contract
-from queue_core.clock import EPOCH, Clock
+from queue_core.clock import EPOCH, LATEST, Clock
 from queue_core.contract import Ending, NewTicket
 from queue_core.errors import CallerError, InvalidClaim, InvalidCompletion, InvalidJob, RevisionConflict, UnknownResult
 from queue_core.models import Attempt, Job, Lane
 from queue_core.states import DeadReason, JobState, LeaseToken
 
 SOURCE = "contract-check"
+LONGEST_MS = timedelta.max // timedelta(milliseconds=1)
 #: The ground that the traces' REJECTED is given, since the contract asks for one.
 GROUND = "contract-check"
 #: What a trace can show, in the order of the PASS line.
@@ -50,8 +51,16 @@ class TraceClock:
 
 
 def from_ms(value: object) -> object:
-    """Whole milliseconds as an instant; anything else unconverted."""
-    return EPOCH + timedelta(milliseconds=value) if type(value) is int and value >= 0 else value
+    """Whole milliseconds as an instant; anything else, and what is beyond all dates, unconverted."""
+    length = length_of(value)
+    return EPOCH + length if isinstance(length, timedelta) and timedelta(0) <= length < LATEST - EPOCH else value
+
+
+def length_of(value: object) -> object:
+    """Whole milliseconds as a length, at most the longest there is; anything else unconverted."""
+    if type(value) is not int:
+        return value
+    return timedelta(milliseconds=min(max(value, -LONGEST_MS), LONGEST_MS))
 
 
 def to_ms(moment: datetime | None) -> int:
@@ -129,7 +138,9 @@ class Replay:
         if answered == {"error": "revision conflict"}:
             self.shown.add("revision conflict")
         elif line["op"] == "complete":
-            name = {"stale": "stale fence rejected", "already-done": "duplicate commit"}.get(answered.get("outcome", ""))
+            name = {"stale": "stale fence rejected", "already-done": "duplicate commit"}.get(
+                answered.get("outcome", "")
+            )
             self.shown |= {name} if name else set()
         elif answered == {"token": None}:
             job = Job.objects.filter(pk=self._job_id(line["id"])).first()
@@ -150,11 +161,10 @@ class Replay:
         return {"state": contract.add(ticket, clock=TraceClock(line["now"])).state}
 
     def _claim(self, line: dict[str, Any]) -> dict[str, Any]:
-        lease = line["lease_ms"]
         token = self.core.claim(
             self._job_id(line["id"]),
             TraceClock(line["now"]),
-            timedelta(milliseconds=lease) if type(lease) is int else lease,
+            length_of(line["lease_ms"]),
             line["max_attempts"],
         )
         return {"token": token and {"id": line["id"], "fence": token.fence, "revision": token.revision}}

@@ -17,8 +17,7 @@ from queue_core.models import Attempt, Job, Lane, Ticket
 from queue_core.states import ClaimOutcome, DeadReason, JobState, LeaseToken
 
 LEAST_LEASE = timedelta(milliseconds=1)
-LONGEST_LEASE = timedelta(days=1)
-LARGEST_BUDGET = 1_000_000
+MAX_WORKER = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ def claim(
 
     Ignores back-off and urgency; obeys the lane's hold, cap and rate. A passed deadline or spent budget makes the job
     DEAD, whatever the lane does. `lease` and `max_attempts` count for this call only; without them the lane's lease
-    and the job's own budget stand. Raises InvalidClaim for a clock that is none or a lease or budget out of bounds.
+    and the job's own budget stand. Raises InvalidClaim for a clock, lease or budget that is none.
     """
     check_terms(lease, max_attempts)
     lane_id = Job.objects.filter(pk=job_id).values_list("lane_id", flat=True).first()
@@ -61,10 +60,10 @@ def claim(
 
 def check_terms(lease: timedelta | None, max_attempts: int | None) -> None:
     """Refuse a lease or budget that is none. Both are checked at run time: traces hand on what is of no type."""
-    if lease is not None and not (isinstance(lease, timedelta) and LEAST_LEASE <= lease <= LONGEST_LEASE):
-        raise InvalidClaim("A lease is between 1 ms and 1 day.", field="lease")
-    if max_attempts is not None and not (type(max_attempts) is int and 1 <= max_attempts <= LARGEST_BUDGET):
-        raise InvalidClaim(f"A budget is a whole number from 1 to {LARGEST_BUDGET}.", field="max_attempts")
+    if lease is not None and not (isinstance(lease, timedelta) and lease >= LEAST_LEASE):
+        raise InvalidClaim("A lease is 1 ms or longer.", field="lease")
+    if max_attempts is not None and not (type(max_attempts) is int and max_attempts >= 1):
+        raise InvalidClaim("A budget is a whole number from 1.", field="max_attempts")
 
 
 def _die(ticket: Ticket, job: Job, reason: DeadReason, now: datetime) -> None:
@@ -75,7 +74,8 @@ def _die(ticket: Ticket, job: Job, reason: DeadReason, now: datetime) -> None:
 
 
 def _grant(lane: Lane, job: Job, worker: str, lease: timedelta, now: datetime) -> Claim:
-    close_expired([job], now=now)
+    if job.state == JobState.LEASED:
+        close_expired([job], now=now)
     job.state = JobState.LEASED
     job.attempts += 1
     job.fence += 1
@@ -87,7 +87,7 @@ def _grant(lane: Lane, job: Job, worker: str, lease: timedelta, now: datetime) -
         lane=lane,
         fence=job.fence,
         key=uuid4(),
-        worker=worker,
+        worker=worker[:MAX_WORKER],
         run=lane.run,
         policy_id=lane.policy_id,
         connection_id=lane.connection_id,

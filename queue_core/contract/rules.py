@@ -64,7 +64,8 @@ def is_running(job: LockedJob, *, now: datetime) -> bool:
 
 
 def lease_end(*, now: datetime, lease: timedelta, deadline: datetime) -> datetime:
-    return min(now + lease, deadline)
+    """Compared as lengths: a lease of any length may be asked for, and `now + lease` be beyond all dates."""
+    return now + lease if lease < deadline - now else deadline
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,14 @@ from queue_core.traces import GROUND, PROMISES, SOURCE, BatchCore, Core, Replay,
 
 FIXTURE = Path(queue_core.__file__).parent / "conformance" / "fixture.jsonl"
 LONGEST_LINE = 1_000_000
+#: What a line of each op holds. Clocks, leases, budgets and results may be anything: the contract judges them.
+FIELDS: dict[str, dict[str, type]] = {
+    "add": {"id": str, "revision": str, "now": object, "deadline": object, "expect": dict},
+    "claim": {"id": str, "now": object, "lease_ms": object, "max_attempts": object, "expect": dict},
+    "complete": {"token": dict, "now": object, "result": object, "expect": dict},
+    "state": {"id": str, "expect": dict},
+}
+TOKEN_FIELDS: dict[str, type] = {"id": str, "fence": int, "revision": str}
 FAR = datetime(9000, 1, 1, tzinfo=UTC)
 
 
@@ -118,6 +126,15 @@ def _parse(name: str, number: int, text: str) -> dict[str, Any]:
         line = json.loads(text)
     except ValueError as error:
         raise CommandError(f"{name}: line {number} is no JSON: {error}") from error
-    if not isinstance(line, dict) or line.get("op") not in ("add", "claim", "complete", "state"):
+    if not isinstance(line, dict) or line.get("op") not in FIELDS:
         raise CommandError(f"{name}: line {number} has no op that a trace knows.")
+    wrong = _wrong_fields(line, FIELDS[line["op"]])
+    if not wrong and line["op"] == "complete":
+        wrong = _wrong_fields(line["token"], TOKEN_FIELDS)
+    if wrong:
+        raise CommandError(f"{name}: line {number} has none, or another kind, of: {', '.join(wrong)}.")
     return line
+
+
+def _wrong_fields(record: dict[str, Any], fields: dict[str, type]) -> list[str]:
+    return [name for name, kind in fields.items() if name not in record or not isinstance(record[name], kind)]
