@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 from django.core.exceptions import ImproperlyConfigured
 from environ import Env
 
-from reviewboard.embedded import EmbeddedPostgres, EmbeddedValkey
-from reviewboard.embedded.folders import sockets_of
+from reviewboard.embedded.pair import DATABASE, EmbeddedPair
 
 DATABASE_SCHEMES = frozenset({"postgres", "postgresql", "psql", "pgsql"})
 BROKER_SCHEMES = frozenset({"redis", "rediss", "redis+socket", "sentinel", "amqp", "amqps"})
@@ -39,12 +38,6 @@ class Environment:
     def has_amqp(self) -> bool:
         return urlsplit(self.broker_url).scheme.startswith("amqp")
 
-    def postgres(self) -> EmbeddedPostgres:
-        return EmbeddedPostgres(self.var / "postgres", sockets_of(self.var))
-
-    def valkey(self) -> EmbeddedValkey:
-        return EmbeddedValkey(self.var / "valkey", sockets_of(self.var))
-
 
 def read(env: Env, base: Path) -> Environment:
     """Starts nothing and writes nothing."""
@@ -56,11 +49,9 @@ def read(env: Env, base: Path) -> Environment:
         _refuse_unknown(database, broker)
         _refuse_open(secret, hosts)
         return Environment(var, False, database, broker, secret, hosts)
-    postgres, valkey = (
-        EmbeddedPostgres(var / "postgres", sockets_of(var)),
-        EmbeddedValkey(var / "valkey", sockets_of(var)),
-    )
-    return Environment(var, True, postgres.url(), valkey.url(), secret or _kept_secret(var), hosts or LOOPBACK)
+    pair = EmbeddedPair(var)
+    urls = pair.postgres.url(DATABASE), pair.valkey.url()
+    return Environment(var, True, *urls, secret or _kept_secret(var), hosts or LOOPBACK)
 
 
 def _refuse_half(database: str, broker: str) -> None:

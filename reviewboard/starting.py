@@ -1,4 +1,4 @@
-"""A configuration that is refused ends the process with its sentence, not with a traceback."""
+"""What keeps the site from starting ends the process with a sentence, not with a traceback."""
 
 import sys
 from collections.abc import Iterator
@@ -6,7 +6,10 @@ from contextlib import contextmanager
 
 from django.core.exceptions import ImproperlyConfigured
 
-#: As sysexits.h says it: a supervisor need not try again.
+from reviewboard.embedded import ServiceFault
+
+FAILED = 1
+#: As sysexits.h says it for a wrong configuration: a supervisor need not try again.
 REFUSED = 78
 
 
@@ -17,3 +20,6 @@ def or_say_why() -> Iterator[None]:
     except ImproperlyConfigured as fault:
         sys.stderr.write(f"Reviewboard does not start: {fault}\n")
         raise SystemExit(REFUSED) from None
+    except ServiceFault as fault:
+        sys.stderr.write(f"{fault}\n")
+        raise SystemExit(FAILED) from None
