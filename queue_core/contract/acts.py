@@ -1,17 +1,19 @@
 """What people do to jobs: requeue, move the deadline, pull, refuse running results."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from django.db import transaction
 from django.db.models import F
+from django.db.models.functions import Greatest, Least
 
 from queue_core import audit
 from queue_core.clock import Clock, is_instant
-from queue_core.contract.deaths import end_dead
-from queue_core.contract.items import close_open_item, open_item
+from queue_core.contract.deaths import close_expired, end_dead
+from queue_core.contract.items import Need, close_open_item, open_item, open_items
 from queue_core.contract.locks import lock_job, lock_lane, read_clock
 from queue_core.contract.order import urgency
 from queue_core.contract.rules import is_running
@@ -49,7 +51,7 @@ def requeue(
     NOT_ALLOWED_IN_STATE unless the job died by deadline or attempts, its revision is still current and nobody decided
     it. Raises InvalidRequest for a deadline that is not after now or a budget out of bounds.
     """
-    if max_attempts is not None and not 1 <= max_attempts <= LARGEST_BUDGET:
+    if max_attempts is not None and not (type(max_attempts) is int and 1 <= max_attempts <= LARGEST_BUDGET):
         raise InvalidRequest(f"A budget is from 1 to {LARGEST_BUDGET} attempts.", field="max_attempts")
     locked = lock_job(job_id)
     now = read_clock(clock, InvalidRequest)
@@ -78,9 +80,7 @@ def requeue(
 
 
 @transaction.atomic
-def move_deadline(
-    job_id: int, *, deadline: datetime, clock: Clock, person: "AbstractUser", reason: str
-) -> ActOutcome:
+def move_deadline(job_id: int, *, deadline: datetime, clock: Clock, person: "AbstractUser", reason: str) -> ActOutcome:
     """Move the deadline of a WAITING job. Raises InvalidRequest for one that is not after now."""
     locked = lock_job(job_id)
     now = read_clock(clock, InvalidRequest)
@@ -115,7 +115,7 @@ def pull(
     """Take a WAITING job, or one whose lease is over, out of the machine's hands: DEAD, with an item for the person.
 
     Works on hold. Counts neither as a death to look after nor as an attempt. `until` is the assignment's end, by
-    default the lane's time for one item.
+    default the lane's time for one item. Raises InvalidRequest for an end that is not after now.
     """
     locked = lock_job(job_id)
     now = read_clock(clock, InvalidRequest)
@@ -126,17 +126,26 @@ def pull(
     if not is_free or now >= job.deadline:
         return ActOutcome.NOT_ALLOWED_IN_STATE, None
     lane = Lane.objects.get(pk=job.lane_id)
-    _take_out(job, now)
+    until = now + lane.assignment_time if until is None else until
+    if not is_instant(until) or until <= now:
+        raise InvalidRequest("The assignment's end is not after now.", field="until")
+    _take_out([job], now)
     item = open_item(ticket, job, kind=ItemKind.PULLED, cause="pulled", now=now)
-    token = assign(item, person, now=now, until=until or now + lane.assignment_time)
+    token = assign(item, person, now=now, until=until)
     audit.record("job.pulled", now=now, actor=person, subject=job, lane=lane, reason=reason)
     return ActOutcome.DONE, token
 
 
-def take_out_urgent(ticket: Ticket, job: Job, *, now: datetime) -> Item:
-    """At intake, under the ticket's lock: a ticket that never waits for a ramp goes to people at once."""
-    _take_out(job, now)
-    return open_item(ticket, job, kind=ItemKind.URGENT, cause="urgent", params={"source_kind": ticket.source_kind}, now=now)
+def take_out_urgent(urgent: Sequence[tuple[Ticket, Job]], *, now: datetime) -> None:
+    """At intake, under the tickets' locks: tickets that never wait for a ramp go to people at once."""
+    _take_out([job for _ticket, job in urgent], now)
+    open_items(
+        [
+            Need(ticket, job, ItemKind.URGENT, "urgent", {"source_kind": str(ticket.source_kind)})
+            for ticket, job in urgent
+        ],
+        now=now,
+    )
 
 
 def assign(item: Item, person: "AbstractUser", *, now: datetime, until: datetime) -> AssignmentToken:
@@ -151,35 +160,39 @@ def assign(item: Item, person: "AbstractUser", *, now: datetime, until: datetime
 
 
 @transaction.atomic
-def refuse_running(lane_id: int, *, clock: Clock, limit: int = 10_000) -> int:
+def refuse_running(lane_id: int, *, clock: Clock) -> int:
     """Raise the fence of every running job of a lane, so that what its holders report is stale. Returns how many.
 
     Part of "hold and refuse running results". The attempts are given back: nobody knows what the model did with them,
     and it was a person who let them end.
     """
     lock_lane(lane_id)
-    jobs = list(
-        Job.objects.select_for_update(no_key=True)
-        .filter(lane_id=lane_id, state=JobState.LEASED)
-        .order_by("pk")[:limit]
-    )
+    # All that are LEASED, whatever a lease's end said before this lock: a renewal may have moved it meanwhile.
+    jobs = Job.objects.select_for_update(no_key=True).filter(lane_id=lane_id, state=JobState.LEASED).order_by("pk")
+    leased = list(jobs)
     now = read_clock(clock, InvalidRequest)
-    running = [job for job in jobs if is_running(job, now=now)]
-    for job in running:
-        Attempt.objects.filter(job=job, fence=job.fence, ended_at__isnull=True).update(
-            ended_at=now, outcome=AttemptOutcome.REFUSED_BY_HOLD, is_charged=False
-        )
-        job.attempts -= 1
-        raise_fence(job, now=now)
-        job.state = JobState.WAITING
-        job.save(update_fields=["state", "attempts", "fence"])
+    running = [job for job in leased if is_running(job, now=now)]
+    pks = [job.pk for job in running]
+    Attempt.objects.filter(job__in=pks, ended_at__isnull=True).update(
+        ended_at=now, outcome=AttemptOutcome.REFUSED_BY_HOLD, is_charged=False
+    )
+    raise_fences(running, now=now)
+    # A claim's own terms may have gone beyond the job's budget; what waits always has a try left.
+    Job.objects.filter(pk__in=pks).update(
+        state=JobState.WAITING, fence=F("fence") + 1, attempts=Least("attempts", "max_attempts") - 1
+    )
     return len(running)
 
 
-def raise_fence(job: Job, *, now: datetime) -> None:
-    """Raise, not save, a locked job's fence without a claim. A closed, uncharged attempt row marks it in the ledger."""
-    job.fence += 1
-    Attempt.objects.create(
+def raise_fences(jobs: Sequence[Job], *, now: datetime) -> None:
+    """Raise, not save, locked jobs' fences without a claim. Closed, uncharged attempt rows mark it in the ledger."""
+    for job in jobs:
+        job.fence += 1
+    Attempt.objects.bulk_create([_mark_of_raised_fence(job, now) for job in jobs])
+
+
+def _mark_of_raised_fence(job: Job, now: datetime) -> Attempt:
+    return Attempt(
         job=job,
         lane_id=job.lane_id,
         fence=job.fence,
@@ -200,32 +213,39 @@ def give_back_attempts(attempt_ids: Iterable[int]) -> int:
 
     The caller holds the lane's lock. Used for the trailing timeouts of a run that ended by automatic hold.
     """
-    attempts = list(Attempt.objects.filter(pk__in=list(attempt_ids), is_charged=True, ended_at__isnull=False))
+    charged = Attempt.objects.filter(pk__in=list(attempt_ids), is_charged=True, ended_at__isnull=False)
     jobs = (
         Job.objects.select_for_update(no_key=True)
-        .filter(pk__in={attempt.job_id for attempt in attempts}, state__in=[JobState.WAITING, JobState.LEASED])
+        .filter(pk__in=set(charged.values_list("job_id", flat=True)), state__in=[JobState.WAITING, JobState.LEASED])
         .order_by("pk")
         .in_bulk()
     )
-    given = 0
-    for attempt in attempts:
-        job = jobs.get(attempt.job_id)
-        # A requeue since then began a new budget, to which this attempt was never charged.
-        if job is None or attempt.started_at < job.queued_at:
-            continue
-        if Attempt.objects.filter(pk=attempt.pk, is_charged=True).update(is_charged=False):
-            Job.objects.filter(pk=job.pk, attempts__gt=0).update(attempts=F("attempts") - 1)
-            given += 1
-    return given
+    # Read again under the jobs' locks. A requeue since then began a new budget, to which it was never charged.
+    given = [
+        (attempt.pk, attempt.job_id)
+        for attempt in charged.filter(job__in=list(jobs))
+        if attempt.started_at >= jobs[attempt.job_id].queued_at
+    ]
+    Attempt.objects.filter(pk__in=[attempt_id for attempt_id, _ in given]).update(is_charged=False)
+    per_job = Counter(job_id for _, job_id in given)
+    for number in sorted(set(per_job.values())):
+        pks = [job_id for job_id, count in per_job.items() if count == number]
+        Job.objects.filter(pk__in=pks).update(attempts=Greatest(F("attempts") - number, 0))
+    return len(given)
 
 
-def _take_out(job: Job, now: datetime) -> None:
-    Attempt.objects.filter(job=job, ended_at__isnull=True).update(
-        ended_at=now, outcome=AttemptOutcome.LEASE_EXPIRED
+def _take_out(jobs: Sequence[Job], now: datetime) -> None:
+    close_expired(jobs, now=now)
+    raise_fences(jobs, now=now)
+    for job in jobs:
+        end_dead(job, DeadReason.PULLED, now=now)
+    Job.objects.filter(pk__in=[job.pk for job in jobs]).update(
+        state=JobState.DEAD,
+        dead_reason=DeadReason.PULLED,
+        finished_at=now,
+        available_at=None,
+        fence=F("fence") + 1,
     )
-    raise_fence(job, now=now)
-    end_dead(job, DeadReason.PULLED, now=now)
-    job.save(update_fields=["state", "dead_reason", "finished_at", "available_at", "fence"])
 
 
 def _may_requeue(ticket: Ticket, job: Job) -> bool:

@@ -23,7 +23,9 @@ def bury(job_ids: Iterable[int], *, now: datetime, max_attempts: int | None = No
     hints = dict(Job.objects.filter(pk__in=list(job_ids)).values_list("pk", "ticket_id"))
     if not hints:
         return {}
-    tickets = Ticket.objects.select_for_update(no_key=True, skip_locked=True).order_by("pk").in_bulk(set(hints.values()))
+    tickets = (
+        Ticket.objects.select_for_update(no_key=True, skip_locked=True).order_by("pk").in_bulk(set(hints.values()))
+    )
     jobs = (
         Job.objects.select_for_update(no_key=True, skip_locked=True)
         .filter(pk__in=list(hints), ticket_id__in=list(tickets))
@@ -34,7 +36,7 @@ def bury(job_ids: Iterable[int], *, now: datetime, max_attempts: int | None = No
         reason = REASONS.get(judge_claim(job, now=now, max_attempts=max_attempts))
         if reason is not None:
             dead[job.pk] = (tickets[job.ticket_id], job, reason)
-    for ticket, job, reason in dead.values():
+    for _ticket, job, reason in dead.values():
         end_dead(job, reason, now=now)
     _write([job for _, job, _ in dead.values()], now)
     open_items([need_of(ticket, job) for ticket, job, _ in dead.values()], now=now)
@@ -63,5 +65,9 @@ def close_expired(jobs: Iterable[Job], *, now: datetime) -> int:
 
 
 def _write(jobs: list[Job], now: datetime) -> None:
+    """A statement per reason, not a CASE per row: five hundred deaths must not hold the lane's lock for long."""
     close_expired(jobs, now=now)
-    Job.objects.bulk_update(jobs, ["state", "dead_reason", "finished_at", "available_at"])
+    for reason in sorted({str(job.dead_reason) for job in jobs}):
+        Job.objects.filter(pk__in=[job.pk for job in jobs if job.dead_reason == reason]).update(
+            state=JobState.DEAD, dead_reason=reason, finished_at=now, available_at=None
+        )

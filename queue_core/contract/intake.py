@@ -6,13 +6,14 @@ knows again what it accepted before, even when the deadline is over by then.
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from queue_core.clock import Clock, is_instant
 from queue_core.contract.acts import take_out_urgent
@@ -28,6 +29,8 @@ from queue_core.states import ActOutcome, AddOutcome, DeadReason, ItemEnd, JobSt
 type Name = tuple[str, str]
 
 MOST_SEVERE = 3
+#: What PostgreSQL's text cannot hold: NUL, and half of a surrogate pair.
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +82,9 @@ def add(ticket: NewTicket, *, clock: Clock) -> Job:
     Raises InvalidJob for an empty id or revision, a clock that is none, or a deadline that is not after now (even for
     a revision that is stored); RevisionConflict if the ticket has another current revision. Neither changes anything.
     """
-    fault = _fault(ticket, read_clock(clock, InvalidJob))
-    if fault is not None:
-        raise fault
+    judged = _name_fault(ticket) or _judge(ticket, read_clock(clock, InvalidJob))
+    if isinstance(judged, InvalidJob):
+        raise judged
     answer = receive(ticket, clock=clock)
     if answer.outcome in (AddOutcome.REVISION_CONFLICT, AddOutcome.SUPERSEDED):
         raise RevisionConflict("revision conflict", current=answer.current_revision)
@@ -94,12 +97,39 @@ def receive_many(tickets: Sequence[NewTicket], *, clock: Clock) -> list[Received
 
     A revision that was accepted before is `known`, or `superseded` if it is no longer current. Only what is new is
     judged against the clock and stored.
+
+    New names are inserted, in the order of names, before any row is locked, and all are locked afterwards, in the
+    order of keys. Locked first, two calls could wait for each other: one for a name that the other had inserted, that
+    one for a row that the first held.
     """
-    shelf = _Shelf.lock({ticket.name for ticket in tickets if _name_fault(ticket) is None})
+    unnamed = {place: fault for place, ticket in enumerate(tickets) if (fault := _name_fault(ticket)) is not None}
+    names = {ticket.name for place, ticket in enumerate(tickets) if place not in unnamed}
+    stored_before = set(_named(names).values_list("source", "external_id"))
     now = read_clock(clock, InvalidJob)
-    new = [ticket for ticket in tickets if ticket.name not in shelf.tickets and _fault(ticket, now) is None]
-    shelf.store(_first_of_each(new), now)
-    return [_name_fault(ticket) or shelf.answer(ticket) or _refused(ticket, now) for ticket in tickets]
+    new, refused = _judge_new(tickets, set(unnamed), stored_before, now)
+    # Where another call was first, its row counts, and its job once it has committed (PGQ-12).
+    rows = [_ticket_row(new[name].ticket, now) for name in sorted(new)]
+    Ticket.objects.bulk_create(rows, ignore_conflicts=True)
+    shelf = _Shelf(names)
+    shelf.store_jobs(shelf.without_job(new), now)
+    return [unnamed.get(place) or shelf.answer(ticket, refused.get(place)) for place, ticket in enumerate(tickets)]
+
+
+def _judge_new(
+    tickets: Sequence[NewTicket], skipped: set[int], stored: set[Name], now: datetime
+) -> tuple[dict[Name, "_Sealed"], dict[int, InvalidJob]]:
+    """The first good ticket of each new name, and by their places those before it that are refused."""
+    new: dict[Name, _Sealed] = {}
+    refused: dict[int, InvalidJob] = {}
+    for place, ticket in enumerate(tickets):
+        if place in skipped or ticket.name in stored or ticket.name in new:
+            continue
+        sealed = _judge(ticket, now)
+        if isinstance(sealed, InvalidJob):
+            refused[place] = sealed
+        else:
+            new[ticket.name] = sealed
+    return new, refused
 
 
 @transaction.atomic
@@ -109,7 +139,10 @@ def supersede(ticket: NewTicket, *, replaces: str, clock: Clock) -> Received:
     Raises RevisionConflict, and changes nothing, unless `replaces` is the current revision. An open job of the old
     revision ends DEAD and is nobody's work; what was decided stays with its revision; an open item closes.
     """
-    shelf = _Shelf.lock({ticket.name})
+    fault = _name_fault(ticket)
+    if fault is not None:
+        raise fault
+    shelf = _Shelf({ticket.name})
     now = read_clock(clock, InvalidJob)
     row = shelf.tickets.get(ticket.name)
     if row is None:
@@ -119,19 +152,19 @@ def supersede(ticket: NewTicket, *, replaces: str, clock: Clock) -> Received:
         return known
     if row.current_revision != replaces:
         raise RevisionConflict("Another revision is current.", current=row.current_revision)
-    fault = _fault(ticket, now)
-    if fault is not None:
-        raise fault
+    sealed = _judge(ticket, now)
+    if isinstance(sealed, InvalidJob):
+        raise sealed
     _end_open_jobs(row, DeadReason.SUPERSEDED, ItemEnd.SUPERSEDED, now)
     _take_over(row, ticket)
-    shelf.store_jobs([(row, ticket)], now)
+    shelf.store_jobs([(row, sealed)], now)
     return Received(AddOutcome.STORED, shelf.jobs[row.pk, ticket.revision], row.current_revision)
 
 
 @transaction.atomic
 def withdraw(*, source: str, external_id: str, clock: Clock) -> ActOutcome:
     """The content is gone at the source: an open job ends DEAD, an open item closes, nothing is decided."""
-    row = _Shelf.lock({(source, external_id)}).tickets.get((source, external_id))
+    row = _lock_tickets({(source, external_id)}).get((source, external_id))
     now = read_clock(clock, InvalidJob)
     if row is None:
         return ActOutcome.MISSING
@@ -142,22 +175,28 @@ def withdraw(*, source: str, external_id: str, clock: Clock) -> ActOutcome:
     return ActOutcome.DONE
 
 
+@dataclass(frozen=True, slots=True)
+class _Sealed:
+    """A ticket that was judged good, with its evidence as the text that is stored."""
+
+    ticket: NewTicket
+    body: str
+
+
 class _Shelf:
     """The tickets of one call under their locks, with the jobs they have. Holds no rule but how rows are found."""
 
-    def __init__(self, tickets: dict[Name, Ticket]) -> None:
-        self.tickets = tickets
+    def __init__(self, names: set[Name]) -> None:
+        self.tickets = _lock_tickets(names)
         self.jobs: dict[tuple[int, str], Job] = {}
-        self.stored: set[tuple[int, str]] = set()
-        self._load(list(tickets.values()))
-
-    @classmethod
-    def lock(cls, names: set[Name]) -> "_Shelf":
-        return cls(_lock_tickets(names))
-
-    def _load(self, tickets: list[Ticket]) -> None:
-        for job in Job.objects.filter(ticket__in=[t.pk for t in tickets]).order_by("round"):
+        self._stored: set[tuple[int, str]] = set()
+        for job in Job.objects.filter(ticket__in=[row.pk for row in self.tickets.values()]).order_by("round"):
             self.jobs[job.ticket_id, job.revision] = job
+
+    def without_job(self, new: dict[Name, _Sealed]) -> list[tuple[Ticket, _Sealed]]:
+        """Those that this very call inserted: a committed ticket has a job."""
+        with_job = {ticket_id for ticket_id, _revision in self.jobs}
+        return [(self.tickets[name], sealed) for name, sealed in new.items() if self.tickets[name].pk not in with_job]
 
     def known(self, ticket: NewTicket) -> Received | None:
         row = self.tickets.get(ticket.name)
@@ -167,36 +206,34 @@ class _Shelf:
         is_current = row.current_revision == ticket.revision
         return Received(AddOutcome.KNOWN if is_current else AddOutcome.SUPERSEDED, job, row.current_revision)
 
-    def answer(self, ticket: NewTicket) -> Received | None:
-        row = self.tickets.get(ticket.name)
-        if row is None:
-            return None
-        if (row.pk, ticket.revision) in self.stored:
-            self.stored.discard((row.pk, ticket.revision))
+    def answer(self, ticket: NewTicket, refusal: InvalidJob | None) -> Received | InvalidJob:
+        """`refusal` stands unless another call stored the ticket meanwhile: what is known is not judged."""
+        if refusal is not None and not self._had(ticket.name):
+            return refusal
+        row = self.tickets[ticket.name]
+        if (row.pk, ticket.revision) in self._stored:
+            self._stored.discard((row.pk, ticket.revision))
             return Received(AddOutcome.STORED, self.jobs[row.pk, ticket.revision], row.current_revision)
         current = self.jobs[row.pk, row.current_revision]
         return self.known(ticket) or Received(AddOutcome.REVISION_CONFLICT, current, row.current_revision)
 
-    def store(self, tickets: list[NewTicket], now: datetime) -> None:
-        """Insert tickets nobody had when this call looked. Where another call was first, its rows count (PGQ-12)."""
-        rows = [_ticket_row(ticket, now) for ticket in sorted(tickets, key=lambda ticket: ticket.name)]
-        Ticket.objects.bulk_create(rows, ignore_conflicts=True)
-        found = _lock_tickets({ticket.name for ticket in tickets})
-        self._load(list(found.values()))
-        with_jobs = {ticket_id for ticket_id, _revision in self.jobs}
-        self.tickets |= found
-        self.store_jobs([(found[t.name], t) for t in tickets if found[t.name].pk not in with_jobs], now)
+    def _had(self, name: Name) -> bool:
+        row = self.tickets.get(name)
+        return row is not None and (row.pk, row.current_revision) not in self._stored
 
-    def store_jobs(self, pairs: list[tuple[Ticket, NewTicket]], now: datetime) -> None:
-        evidence = Evidence.objects.bulk_create([_evidence_row(row, ticket, now) for row, ticket in pairs])
+    def store_jobs(self, pairs: list[tuple[Ticket, _Sealed]], now: datetime) -> None:
+        evidence = Evidence.objects.bulk_create([_evidence_row(row, sealed, now) for row, sealed in pairs])
         jobs = Job.objects.bulk_create(
-            [_job_row(row, ticket, sealed, now) for (row, ticket), sealed in zip(pairs, evidence, strict=True)]
+            [_job_row(row, sealed.ticket, text, now) for (row, sealed), text in zip(pairs, evidence, strict=True)]
         )
-        for (row, ticket), job in zip(pairs, jobs, strict=True):
-            self.jobs[row.pk, ticket.revision] = job
-            self.stored.add((row.pk, ticket.revision))
-            if is_urgent(row, ticket.lane):
-                take_out_urgent(row, job, now=now)
+        urgent = []
+        for (row, sealed), job in zip(pairs, jobs, strict=True):
+            self.jobs[row.pk, job.revision] = job
+            self._stored.add((row.pk, job.revision))
+            if is_urgent(row, sealed.ticket.lane):
+                urgent.append((row, job))
+        if urgent:
+            take_out_urgent(urgent, now=now)
 
 
 def is_urgent(ticket: Ticket, lane: Lane) -> bool:
@@ -206,25 +243,30 @@ def is_urgent(ticket: Ticket, lane: Lane) -> bool:
     return ticket.severity >= MOST_SEVERE or ticket.source_kind == SourceKind.AUTHORITY_ORDER
 
 
-def _lock_tickets(names: set[Name]) -> dict[Name, Ticket]:
+def _named(names: set[Name]) -> QuerySet[Ticket]:
     wanted = Q(pk__in=[])
     for source in {source for source, _id in names}:
         wanted |= Q(source=source, external_id__in=[external for name, external in names if name == source])
-    rows = Ticket.objects.select_for_update(no_key=True).filter(wanted).order_by("pk")
+    return Ticket.objects.filter(wanted)
+
+
+def _lock_tickets(names: set[Name]) -> dict[Name, Ticket]:
+    rows = _named(names).select_for_update(no_key=True).order_by("pk")
     return {(row.source, row.external_id): row for row in rows}
 
 
-def _first_of_each(tickets: Sequence[NewTicket]) -> list[NewTicket]:
-    first: dict[Name, NewTicket] = {}
-    for ticket in tickets:
-        first.setdefault(ticket.name, ticket)
-    return list(first.values())
-
-
-def _fault(ticket: NewTicket, now: datetime) -> InvalidJob | None:
+def _judge(ticket: NewTicket, now: datetime) -> _Sealed | InvalidJob:
+    """What is new is sealed if it can be stored. Its names are good."""
     if ticket.deadline is not None and not (is_instant(ticket.deadline) and ticket.deadline > now):
         return InvalidJob("The deadline is not after now.", field="deadline")
-    return _name_fault(ticket)
+    if ticket.submitted_at is not None and not is_instant(ticket.submitted_at):
+        return InvalidJob("The time of submission is not an instant from 1970 on.", field="submitted_at")
+    try:
+        body = json.dumps(ticket.evidence, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        body.encode()
+    except (TypeError, ValueError) as error:
+        return InvalidJob(f"The evidence is no JSON that can be stored: {type(error).__name__}.", field="evidence")
+    return _Sealed(ticket, body)
 
 
 def _name_fault(ticket: NewTicket) -> InvalidJob | None:
@@ -235,15 +277,9 @@ def _name_fault(ticket: NewTicket) -> InvalidJob | None:
             return InvalidJob(f"The {name} is empty.", field=name)
         if len(value) > limit:
             return InvalidJob(f"The {name} is longer than {limit} characters.", field=name)
-        if "\x00" in value:
-            return InvalidJob(f"The {name} holds a NUL character.", field=name)
+        if UNSTORABLE.search(value):
+            return InvalidJob(f"The {name} holds a character that cannot be stored.", field=name)
     return None
-
-
-def _refused(ticket: NewTicket, now: datetime) -> InvalidJob:
-    fault = _fault(ticket, now)
-    assert fault is not None, "what has no fault was stored or known"
-    return fault
 
 
 def _ticket_row(ticket: NewTicket, now: datetime) -> Ticket:
@@ -276,16 +312,15 @@ def _take_over(row: Ticket, ticket: NewTicket) -> None:
     row.save()
 
 
-def _evidence_row(row: Ticket, ticket: NewTicket, now: datetime) -> Evidence:
-    body = json.dumps(ticket.evidence, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    raw = body.encode()
+def _evidence_row(row: Ticket, sealed: _Sealed, now: datetime) -> Evidence:
+    raw = sealed.body.encode()
     return Evidence(
         ticket=row,
-        revision=ticket.revision,
-        body=body,
+        revision=sealed.ticket.revision,
+        body=sealed.body,
         size=len(raw),
         digest=hashlib.sha256(raw).hexdigest(),
-        is_restricted=ticket.is_restricted,
+        is_restricted=sealed.ticket.is_restricted,
         received_at=now,
     )
 

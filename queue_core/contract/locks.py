@@ -12,17 +12,19 @@ from queue_core.models import Job, Lane, Ticket
 
 
 def lock_lane(lane_id: int) -> Lane:
-    """The lane under its row lock, with its running stage. Raises Lane.DoesNotExist."""
-    return Lane.objects.select_for_update(no_key=True, of=("self",)).select_related("run", "connection").get(pk=lane_id)
+    """The lane under its row lock, with its running stage and connection. Raises Lane.DoesNotExist.
+
+    Read after it is locked, in a statement of its own: where a lock is waited for, PostgreSQL looks at the lane again
+    but not at the rows joined to it, so that a run begun meanwhile would come back as none at all.
+    """
+    Lane.objects.select_for_update(no_key=True).values_list("pk").get(pk=lane_id)
+    return Lane.objects.select_related("run", "connection").get(pk=lane_id)
 
 
 def lock_job(job_id: int) -> tuple[Ticket, Job] | None:
     """Ticket and job under their row locks, in this order; None if there is no such job."""
-    ticket_id = Job.objects.filter(pk=job_id).values_list("ticket_id", flat=True).first()
-    if ticket_id is None:
-        return None
-    ticket = Ticket.objects.select_for_update(no_key=True).get(pk=ticket_id)
-    return ticket, Job.objects.select_for_update(no_key=True).get(pk=job_id)
+    ticket = Ticket.objects.select_for_update(no_key=True, of=("self",)).filter(jobs=job_id).first()
+    return (ticket, Job.objects.select_for_update(no_key=True).get(pk=job_id)) if ticket else None
 
 
 def read_clock(clock: Clock, error: type[CallerError]) -> datetime:
