@@ -3,6 +3,7 @@
 Together with `contract` the only writer of the contract fields. Held equal to the single verbs by the same traces.
 """
 
+import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db.models import F
 
 from queue_core import batch_sql
 from queue_core.clock import Clock
@@ -23,6 +25,7 @@ from queue_core.contract.complete import (
     close_attempt,
     complete,
     end_done,
+    hold_back,
     identity_of,
     keep_late_answer,
     write_consequences,
@@ -40,6 +43,8 @@ logger = logging.getLogger(__name__)
 
 MOST_AT_ONCE = 500
 MOST_BURIED_AT_ONCE = 500
+#: Ends after every deadline that a row can hold, and within the dates of PostgreSQL.
+LONGEST_LEASE = timedelta(days=3_000_000)
 MOST_SEVERE_FOR_THE_PROBE = 1
 
 type EndOfToken = CompleteOutcome | LeaseOutcome
@@ -109,7 +114,12 @@ def claim_expired(lane_id: int, *, clock: Clock, worker: str) -> Batch:
 
 @transaction.atomic
 def claim_rows(
-    job_ids: Sequence[int], *, clock: Clock, worker: str, lease: timedelta | None = None, max_attempts: int | None = None
+    job_ids: Sequence[int],
+    *,
+    clock: Clock,
+    worker: str,
+    lease: timedelta | None = None,
+    max_attempts: int | None = None,
 ) -> dict[int, LeaseToken]:
     """The batch core by ids: what the traces are played through. As `contract.claim`, for the jobs of one lane.
 
@@ -117,22 +127,18 @@ def claim_rows(
     """
     check_terms(lease, max_attempts)
     lane_id = Job.objects.filter(pk__in=job_ids).values_list("lane_id", flat=True).first()
+    lane = lock_lane(lane_id) if lane_id is not None else None
     now = read_clock(clock, InvalidClaim)
-    if lane_id is None:
+    if lane is None:
         return {}
-    lane = lock_lane(lane_id)
     bury(job_ids, now=now, max_attempts=max_attempts)
     jobs = Job.objects.select_for_update(no_key=True, skip_locked=True).filter(pk__in=job_ids, lane=lane).order_by("pk")
-    free = [
-        job.pk for job in jobs if judge_claim(job, now=now, max_attempts=max_attempts) == ClaimOutcome.CLAIMED
-    ]
+    free = [job.pk for job in jobs if judge_claim(job, now=now, max_attempts=max_attempts) == ClaimOutcome.CLAIMED]
     grants = free[: measure_room(lane, now=now).grants]
     return {c.token.job: c.token for c in _lease(lane, grants, worker, now, lease)}
 
 
-def complete_many(
-    endings: Sequence[tuple[LeaseToken, Ending]], *, clock: Clock, worker: str = ""
-) -> list[EndOfToken]:
+def complete_many(endings: Sequence[tuple[LeaseToken, Ending]], *, clock: Clock, worker: str = "") -> list[EndOfToken]:
     """Hand in many results: an outcome per token, in order; the same rules as `contract.complete`.
 
     If anything raises in the batch (a receiver, a constraint, an unknown result), nothing of it is written; it runs
@@ -150,7 +156,7 @@ def complete_many(
 
 
 def usual_call(lane: Lane) -> timedelta:
-    """The least time a job must have left to be given to the model: the lane's usual call, and room to write it down."""
+    """The least time a job must have left for the model: the lane's usual call, and room to write it down."""
     return max(lane.usual_call_time or timedelta(0), lane.least_call_time) + CALL_MARGIN
 
 
@@ -184,23 +190,22 @@ def _pick(lane: Lane, limit: int, now: datetime) -> list[int]:
     return []
 
 
-def _lease(
-    lane: Lane, job_ids: list[int], worker: str, now: datetime, lease: timedelta | None = None
-) -> list[Claimed]:
+def _lease(lane: Lane, job_ids: list[int], worker: str, now: datetime, lease: timedelta | None = None) -> list[Claimed]:
     if not job_ids:
         return []
     rows = _rows(
         batch_sql.LEASE,
         jobs=job_ids,
         now=now,
-        lease=lease or lane.lease,
+        lease=min(lease or lane.lease, LONGEST_LEASE),
         lane=lane.pk,
         worker=worker[:200],
         run=lane.run_id,
         policy=lane.policy_id,
         connection=lane.connection_id,
     )
-    return [_claimed(row, lane) for row in rows]
+    place = {job_id: number for number, job_id in enumerate(job_ids)}
+    return [_claimed(row, lane) for row in sorted(rows, key=lambda row: place[row[0]])]
 
 
 def _claimed(row: tuple[Any, ...], lane: Lane) -> Claimed:
@@ -227,6 +232,7 @@ def complete_together(
     endings: Sequence[tuple[LeaseToken, Ending]], *, clock: Clock, worker: str = ""
 ) -> list[CompleteOutcome]:
     """Hand in many results in one transaction: all are written, or an exception and none."""
+    kept_back = hold_back({token.attempt for token, _ending in endings})
     jobs, tickets = _lock({token.job for token, _ending in endings})
     now = read_clock(clock, InvalidCompletion)
     attempts = _present_attempts(jobs)
@@ -246,7 +252,7 @@ def complete_together(
             # Set on the row at once: a token handed in twice in one batch is judged against the first.
             end_done(job, ending.result, now=now)
             close_attempt(attempt, ending, now=now)
-            good.append(Completion(tickets[job.ticket_id], job, attempt, ending))
+            good.append(Completion(tickets[job.ticket_id], job, attempt, ending, attempt.run_id in kept_back))
     _write(good, now)
     return outcomes
 
@@ -260,18 +266,25 @@ def _lock(job_ids: set[int]) -> tuple[dict[int, Job], dict[int, Ticket]]:
 
 
 def _present_attempts(jobs: dict[int, Job]) -> dict[int, Attempt]:
-    attempts = Attempt.objects.filter(job_id__in=list(jobs)).select_related("run")
-    return {attempt.job_id: attempt for attempt in attempts if attempt.fence == jobs[attempt.job_id].fence}
+    attempts = Attempt.objects.filter(job_id__in=list(jobs), fence=F("job__fence"))
+    return {attempt.job_id: attempt for attempt in attempts}
 
 
 def _write(good: list[Completion], now: datetime) -> None:
     if not good:
         return
+    attempts = [c.attempt for c in good]
+    columns = {name: [getattr(attempt, name) for attempt in attempts] for name in CLOSING_FIELDS}
+    columns |= {name: [_json(value) for value in columns[name]] for name in ("scores", "usage")}
     with connection.cursor() as cursor:
         ids, results = [c.job.pk for c in good], [c.ending.result for c in good]
         cursor.execute(batch_sql.END_DONE, {"jobs": ids, "results": results, "now": now})
-    Attempt.objects.bulk_update([c.attempt for c in good], CLOSING_FIELDS)
+        cursor.execute(batch_sql.CLOSE_ATTEMPTS, columns | {"attempts": [a.pk for a in attempts], "ended_at": now})
     write_consequences(good, now=now)
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else json.dumps(value)
 
 
 def _complete_alone(token: LeaseToken, ending: Ending, clock: Clock, worker: str) -> EndOfToken:

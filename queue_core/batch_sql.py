@@ -76,3 +76,14 @@ UPDATE queue_core_job j SET state = 'DONE', result = x.result, finished_at = %(n
 FROM unnest(%(jobs)s::bigint[], %(results)s::text[]) x(id, result)
 WHERE j.id = x.id
 """
+
+#: The ends of their attempts, by primary key. One array a column: a CASE a row and column took 30 times as long.
+CLOSE_ATTEMPTS = """
+UPDATE queue_core_attempt a
+SET ended_at = %(ended_at)s, is_committed = TRUE, outcome = x.outcome, latency = x.latency, scores = x.scores::jsonb,
+    cause = x.cause, detail = x.detail, model = x.model, request_id = x.request_id, usage = x.usage::jsonb
+FROM unnest(%(attempts)s::bigint[], %(outcome)s::text[], %(latency)s::interval[], %(scores)s::text[], %(cause)s::text[],
+            %(detail)s::text[], %(model)s::text[], %(request_id)s::text[], %(usage)s::text[])
+     x(id, outcome, latency, scores, cause, detail, model, request_id, usage)
+WHERE a.id = x.id
+"""

@@ -1,19 +1,21 @@
 """The one end of a job with a result, and of an attempt with an answer."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from queue_core import outbox
 from queue_core.clock import Clock
+from queue_core.connections.answers import MAX_NAME, bounded
 from queue_core.contract.items import Need, open_items
 from queue_core.contract.locks import lock_job, read_clock
 from queue_core.contract.rules import Judgement, is_result, judge_completion
 from queue_core.errors import InvalidCompletion, UnknownResult
-from queue_core.models import Attempt, Decision, Job, LateAnswer, ReasonCode, StageRun, Ticket
+from queue_core.models import Attempt, Decision, Job, LateAnswer, ReasonCode, Ticket
 from queue_core.models.jobs import MAX_DETAIL
 from queue_core.states import (
     ENDING_OUTCOMES,
@@ -63,12 +65,13 @@ def complete(token: LeaseToken, ending: Ending, *, clock: Clock, worker: str = "
     Raises InvalidCompletion for a clock that is none, and, only where the token holds, UnknownResult or (a REJECTED
     without a ground) InvalidCompletion.
     """
+    kept_back = hold_back([token.attempt])
     locked = lock_job(token.job)
     now = read_clock(clock, InvalidCompletion)
     if locked is None:
         return CompleteOutcome.STALE
     ticket, job = locked
-    attempt = Attempt.objects.filter(job=job, fence=job.fence).select_related("run").first()
+    attempt = present_attempt(job)
     judgement = judge_completion(job, identity_of(attempt), token, ending.result, now=now)
     if judgement.outcome == CompleteOutcome.STALE:
         keep_late_answer(job, token, ending, judgement, worker=worker, now=now)
@@ -79,8 +82,28 @@ def complete(token: LeaseToken, ending: Ending, *, clock: Clock, worker: str = "
     job.save(update_fields=["state", "result", "finished_at"])
     close_attempt(attempt, ending, now=now)
     attempt.save(update_fields=CLOSING_FIELDS)
-    write_consequences([Completion(ticket, job, attempt, ending)], now=now)
+    write_consequences([Completion(ticket, job, attempt, ending, attempt.run_id in kept_back)], now=now)
     return CompleteOutcome.COMMITTED
+
+
+def hold_back(attempt_ids: Iterable[int]) -> set[int]:
+    """The runs of these attempts whose decisions are kept back, under a share lock until the transaction ends.
+
+    Acceptance of a run writes its row and then sends what was kept back: without the lock, a decision that commits
+    in between would be kept back for ever. Runs are locked before tickets.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id FROM queue_core_stagerun WHERE keeps_back AND accepted_at IS NULL"
+            " AND id IN (SELECT run_id FROM queue_core_attempt WHERE id = ANY(%s::bigint[])) ORDER BY id FOR SHARE",
+            [list(attempt_ids)],
+        )
+        return {row[0] for row in cursor.fetchall()}
+
+
+def present_attempt(job: Job) -> Attempt | None:
+    """The attempt of a locked job's present fence."""
+    return Attempt.objects.filter(job=job, fence=job.fence).first()
 
 
 CLOSING_FIELDS = [
@@ -96,6 +119,7 @@ class Completion:
     job: Job
     attempt: Attempt
     ending: Ending
+    is_kept_back: bool = False
 
 
 def check_ending(ending: Ending) -> None:
@@ -121,10 +145,10 @@ def close_attempt(attempt: Attempt, ending: Ending, *, now: datetime) -> None:
     attempt.is_committed = True
     attempt.latency = ending.latency
     attempt.scores = ending.scores
-    attempt.cause = ending.cause[:40]
-    attempt.detail = ending.detail[:MAX_DETAIL]
-    attempt.model = ending.model[:200]
-    attempt.request_id = ending.request_id[:200]
+    attempt.cause = bounded(ending.cause, 40)
+    attempt.detail = bounded(ending.detail, MAX_DETAIL)
+    attempt.model = bounded(ending.model, MAX_NAME)
+    attempt.request_id = bounded(ending.request_id, MAX_NAME)
     attempt.usage = ending.usage
 
 
@@ -147,7 +171,7 @@ def _decisions(verdicts: list[Completion], now: datetime) -> list[Decision]:
     grounds = {ground.code: ground for ground in ReasonCode.objects.filter(code__in=codes)} if codes else {}
     missing = codes - set(grounds)
     if missing:
-        raise InvalidCompletion(f"There is no reason code {sorted(missing)[0]!r}.", field="reason_code")
+        raise InvalidCompletion(f"There is no reason code {min(missing)!r}.", field="reason_code")
     return [_decision(c, grounds.get(c.ending.reason_code or ""), now) for c in verdicts]
 
 
@@ -156,9 +180,7 @@ def _decision(c: Completion, ground: ReasonCode | None, now: datetime) -> Decisi
     # decided is never requeued. A later round follows a recall, which is the head of the chain.
     head = None
     if c.job.round > 1:
-        head = Decision.objects.filter(
-            ticket=c.ticket, revision=c.job.revision, replaced_by__isnull=True
-        ).first()
+        head = Decision.objects.filter(ticket=c.ticket, revision=c.job.revision, replaced_by__isnull=True).first()
     return Decision(
         ticket=c.ticket,
         revision=c.job.revision,
@@ -183,7 +205,7 @@ def _fact(c: Completion, decision: Decision) -> outbox.Fact:
         ticket=c.ticket,
         lane=c.job.lane_id,
         decision=decision,
-        state=MessageState.KEPT_BACK if _keeps_back(c.attempt.run) else MessageState.READY,
+        state=MessageState.KEPT_BACK if c.is_kept_back else MessageState.READY,
         body={
             "source": c.ticket.source,
             "ticket": c.ticket.external_id,
@@ -195,10 +217,6 @@ def _fact(c: Completion, decision: Decision) -> outbox.Fact:
             "decided_at": decision.decided_at.isoformat(),
         },
     )
-
-
-def _keeps_back(run: StageRun | None) -> bool:
-    return run is not None and run.keeps_back and run.accepted_at is None
 
 
 #: How an attempt ends whose holder reports after its job died under it.
@@ -213,18 +231,25 @@ def keep_late_answer(
 ) -> None:
     """Keep an answer that came too late, bounded in size, and free the seat of work that was superseded."""
     attempt = Attempt.objects.filter(pk=token.attempt, job=job, key=token.key).first()
+    _free_seat(job, attempt, now)
+    if ending.outcome == AttemptOutcome.RELEASED:
+        # Given back uncalled: the model said nothing that could be late.
+        return
     LateAnswer.objects.create(
         job=job,
         lane_id=job.lane_id,
         run_id=attempt.run_id if attempt else None,
         fence=min(max(token.fence, 0), 2**63 - 1),
-        revision=token.revision[:200],
-        result=ending.result[:32],
+        revision=bounded(token.revision, MAX_NAME),
+        result=bounded(str(ending.result), 32),
         why=judgement.why,
         worker=worker[:200],
         scores=ending.scores,
         received_at=now,
     )
+
+
+def _free_seat(job: Job, attempt: Attempt | None, now: datetime) -> None:
     outcome = UNDER_A_DEATH.get(DeadReason(job.dead_reason)) if job.dead_reason else None
     if attempt is not None and attempt.ended_at is None and outcome is not None:
         attempt.ended_at, attempt.outcome = now, outcome

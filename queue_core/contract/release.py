@@ -5,12 +5,14 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from queue_core.clock import Clock
-from queue_core.contract.complete import Ending, identity_of, keep_late_answer
+from queue_core.connections.answers import bounded
+from queue_core.contract.claim import check_terms
+from queue_core.contract.complete import Ending, identity_of, keep_late_answer, present_attempt
 from queue_core.contract.deaths import end_dead, need_of
 from queue_core.contract.items import open_items
 from queue_core.contract.locks import lock_job, read_clock
 from queue_core.contract.order import back_off
-from queue_core.contract.rules import effect_of, judge_token
+from queue_core.contract.rules import effect_of, judge_token, lease_end
 from queue_core.errors import InvalidCompletion
 from queue_core.models import Attempt, Job, Lane, Ticket
 from queue_core.models.jobs import MAX_DETAIL
@@ -24,19 +26,21 @@ def renew(token: LeaseToken, *, clock: Clock, lease: timedelta | None = None) ->
     """Lengthen a lease that still runs, to `lease` (default the lane's) from now.
 
     Never past the deadline, never past the lane's longest hold since the claim (default three times the call's time
-    limit), and never shorter than it was. STALE if the token no longer holds.
+    limit), and never shorter than it was. STALE if the token no longer holds. Raises InvalidClaim for a lease that is
+    none.
     """
+    check_terms(lease, None)
     locked = lock_job(token.job)
     now = read_clock(clock, InvalidCompletion)
     if locked is None:
         return LeaseOutcome.STALE
     _ticket, job = locked
-    attempt = _present_attempt(job)
+    attempt = present_attempt(job)
     if attempt is None or judge_token(job, identity_of(attempt), token, now=now).outcome == CompleteOutcome.STALE:
         return LeaseOutcome.STALE
     lane = Lane.objects.select_related("connection").get(pk=job.lane_id)
     longest = lane.max_hold or MAX_HOLD_IN_CALLS * lane.connection.call_time_limit
-    until = min(now + (lease or lane.lease), job.deadline, attempt.started_at + longest)
+    until = min(lease_end(now=now, lease=lease or lane.lease, deadline=job.deadline), attempt.started_at + longest)
     job.lease_until = attempt.lease_until = max(until, attempt.lease_until)
     job.save(update_fields=["lease_until"])
     attempt.save(update_fields=["lease_until"])
@@ -66,10 +70,10 @@ def release(
     if locked is None:
         return LeaseOutcome.STALE
     ticket, job = locked
-    attempt = _present_attempt(job)
+    attempt = present_attempt(job)
     judgement = judge_token(job, identity_of(attempt), token, now=now)
     if attempt is None or judgement.outcome == CompleteOutcome.STALE:
-        keep_late_answer(job, token, Ending(result=outcome), judgement, worker=worker, now=now)
+        keep_late_answer(job, token, Ending(result=outcome, outcome=outcome), judgement, worker=worker, now=now)
         return LeaseOutcome.STALE
     is_charged = effect.is_charged if charge is None else charge
     _end_attempt(attempt, outcome, now=now, detail=detail, latency=latency, is_charged=is_charged)
@@ -79,10 +83,6 @@ def release(
     rest = back_off(lane, job.backoff_steps) if effect.rests else None
     job.backoff_steps += effect.lengthens_back_off
     return _give_back(ticket, job, rest, now)
-
-
-def _present_attempt(job: Job) -> Attempt | None:
-    return Attempt.objects.filter(job=job, fence=job.fence).first()
 
 
 def _end_attempt(
@@ -96,7 +96,7 @@ def _end_attempt(
 ) -> None:
     attempt.ended_at = now
     attempt.outcome = outcome
-    attempt.detail = detail[:MAX_DETAIL]
+    attempt.detail = bounded(detail, MAX_DETAIL)
     attempt.latency = latency
     attempt.is_charged = is_charged
     attempt.save(update_fields=["ended_at", "outcome", "detail", "latency", "is_charged"])

@@ -49,19 +49,16 @@ def grants_in_window(lane: Lane, *, now: datetime) -> int:
 
     Rows that a raised fence left behind were no grants.
     """
-    return (
-        Attempt.objects.filter(lane=lane, started_at__gt=now - RATE_WINDOW)
-        .exclude(outcome="fence_raised")
-        .count()
-    )
+    return Attempt.objects.filter(lane=lane, started_at__gt=now - RATE_WINDOW).exclude(outcome="fence_raised").count()
 
 
 def _free_in_connection(connection: ModelConnection, now: datetime) -> int:
-    """The rest of the connection's total cap. Its row is locked, always after the lane's, so that two lanes take turns."""
+    """The rest of the connection's total cap. Its row is locked, after the lane's, so that two lanes take turns."""
     if connection.total_cap is None:
         return 2**31
     locked = ModelConnection.objects.select_for_update(no_key=True).get(pk=connection.pk)
     if locked.total_cap is None:
         return 2**31
-    lanes = list(Lane.objects.filter(connection=locked).values_list("pk", flat=True))
-    return locked.total_cap - running_leases(lanes, now=now)
+    # By the connection they were claimed under: a lane that moved to another one leaves its running calls behind.
+    running = Attempt.objects.filter(connection=locked, ended_at__isnull=True, lease_until__gt=now).count()
+    return locked.total_cap - running
