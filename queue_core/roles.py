@@ -1,0 +1,58 @@
+"""The four roles as groups, and who has which right. Made by a migration, which keeps its own copy of these lists."""
+
+from typing import TYPE_CHECKING
+
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group, Permission
+from django.db.models import Q
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractUser
+
+VIEWER = "viewer"
+REVIEWER = "reviewer"
+LEAD = "lead"
+ADMINISTRATOR = "administrator"
+
+_VIEWER = ("view_board",)
+_REVIEWER = (*_VIEWER, "view_evidence", "decide_item", "requeue_item", "pull_job", "hold_lane")
+_LEAD = (*_REVIEWER, "raise_stage", "override_guardrail", "force_policy", "move_deadlines", "manage_outage")
+#: What the admin asks for. `is_staff`, which opens the admin at all, is set for each person.
+_ADMIN = (
+    "view_lane", "add_lane", "change_lane",
+    "view_stage", "add_stage", "change_stage", "delete_stage",
+    "view_modelconnection", "add_modelconnection", "change_modelconnection",
+    "view_policy", "add_policy",
+    "view_reasoncode", "add_reasoncode", "change_reasoncode",
+)  # fmt: skip
+
+RIGHTS: dict[str, tuple[str, ...]] = {
+    VIEWER: _VIEWER,
+    REVIEWER: _REVIEWER,
+    LEAD: _LEAD,
+    ADMINISTRATOR: (*_LEAD, *_ADMIN),
+}
+#: The same for the people of the project that queue_core is part of, whatever their model is called.
+_PEOPLE = ("view", "add", "change")
+
+
+def assign(person: "AbstractUser", role: str) -> None:
+    """Give a person a role. Roles add up; taking one away is the admin's."""
+    person.groups.add(Group.objects.get(name=role))
+
+
+def restore() -> None:
+    """Make the four groups what a release says, and leave people's memberships as they are.
+
+    For a database whose rows were emptied or whose groups were edited by hand; safe to run at any time.
+    """
+    for role, rights in RIGHTS.items():
+        group, _is_new = Group.objects.get_or_create(name=role)
+        wanted = Q(content_type__app_label="queue_core", codename__in=rights)
+        group.permissions.set(Permission.objects.filter(wanted | _people() if role == ADMINISTRATOR else wanted))
+
+
+def _people() -> Q:
+    person = get_user_model()._meta
+    codenames = [f"{act}_{person.model_name}" for act in _PEOPLE]
+    return Q(content_type__app_label=person.app_label, codename__in=codenames)
