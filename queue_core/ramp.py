@@ -1,0 +1,38 @@
+"""The ramp: people raise the flow stage by stage, the machine may only lower it.
+
+Every verb locks the lane first, then reads the clock, then judges; each act writes its audit row, and where consumers
+want to know its message, in the same transaction.
+"""
+
+from queue_core.ramp_judge import end_badly, judge, judge_if_due
+from queue_core.ramp_lower import RESUME_WITHIN, force_policy, resume, set_cap, step_down
+from queue_core.ramp_outages import EntryCode, OutageActed, OutageOutcome, close_outage, open_outage
+from queue_core.ramp_raise import may_raise, raise_stage
+from queue_core.ramp_runs import next_stage
+from queue_core.ramp_words import Acted, JudgeOutcome, Missing, MissingCode, Raised, RaiseOutcome, RampOutcome
+
+__all__ = [
+    "RESUME_WITHIN",
+    "Acted",
+    "EntryCode",
+    "JudgeOutcome",
+    "Missing",
+    "MissingCode",
+    "OutageActed",
+    "OutageOutcome",
+    "RaiseOutcome",
+    "Raised",
+    "RampOutcome",
+    "close_outage",
+    "end_badly",
+    "force_policy",
+    "judge",
+    "judge_if_due",
+    "may_raise",
+    "next_stage",
+    "open_outage",
+    "raise_stage",
+    "resume",
+    "set_cap",
+    "step_down",
+]

@@ -1,0 +1,170 @@
+"""The record of an outage: one open for each connection, its lanes named by the entries of its log."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+
+from queue_core import audit, outbox
+from queue_core.clock import Clock
+from queue_core.contract import lock_lane
+from queue_core.errors import InvalidRequest
+from queue_core.models import Lane, ModelConnection, Outage, OutageEntry
+from queue_core.ramp_checks import checked_reason, require
+from queue_core.states import PERSONS_HOLD_REASONS, HoldReason, MessageKind
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractUser
+
+RIGHT = "manage_outage"
+
+
+class EntryCode(StrEnum):
+    OPENED = "opened"
+    HELD = "held"
+    RAISED = "raised"
+    RESUMED = "resumed"
+    STEPPED_DOWN = "stepped_down"
+    CAP_SET = "cap_set"
+    POLICY_FORCED = "policy_forced"
+    NOTE = "note"
+    CLOSED = "closed"
+
+
+class OutageOutcome(StrEnum):
+    OPENED = "opened"
+    ALREADY_OPEN = "already_open"
+    CLOSED = "closed"
+    ALREADY_CLOSED = "already_closed"
+    #: A lane of it does not run its last stage yet.
+    NOT_STEADY = "not_steady"
+
+
+@dataclass(frozen=True, slots=True)
+class OutageActed:
+    outcome: OutageOutcome
+    outage: Outage
+    lanes: tuple[Lane, ...] = ()
+    """For NOT_STEADY: the lanes that do not run their last stage."""
+
+
+def open_one(connection: ModelConnection) -> Outage | None:
+    return Outage.objects.filter(connection=connection, closed_at__isnull=True).first()
+
+
+def open_for(lane: Lane, cause: HoldReason, *, now: datetime) -> Outage:
+    """The open outage of a lane's connection, opened now if there is none. Two lanes at once open one."""
+    return _open(lane.connection, cause, person=None, now=now)[0]
+
+
+def write_entry(
+    lane: Lane,
+    code: EntryCode,
+    *,
+    now: datetime,
+    person: "AbstractUser | None" = None,
+    text: str = "",
+    **params: Any,
+) -> OutageEntry | None:
+    """A line in the open outage's log, if one is open for the lane's connection."""
+    outage = open_one(lane.connection)
+    if outage is None:
+        return None
+    return _entry(outage, code, lane=lane, now=now, person=person, text=text, params={"lane": lane.name, **params})
+
+
+@transaction.atomic
+def open_outage(
+    connection_id: int, *, person: "AbstractUser", cause: HoldReason, reason: str, clock: Clock
+) -> OutageActed:
+    """Open the record of an outage by hand. It holds no lane: that is an act of its own."""
+    require(person, RIGHT)
+    reason = checked_reason(reason)
+    if cause not in PERSONS_HOLD_REASONS:
+        raise InvalidRequest("A person's outage has one of the four reasons of a hold.", field="cause")
+    connection = ModelConnection.objects.get(pk=connection_id)
+    now = clock.now()
+    outage, is_new = _open(connection, cause, person=person, now=now, text=reason)
+    if not is_new:
+        return OutageActed(OutageOutcome.ALREADY_OPEN, outage)
+    audit.record("outage.opened", now=now, actor=person, subject=outage, reason=reason)
+    return OutageActed(OutageOutcome.OPENED, outage)
+
+
+@transaction.atomic
+def close_outage(outage_id: int, *, person: "AbstractUser", reason: str, clock: Clock) -> OutageActed:
+    """A lead declares steady running. NOT_STEADY while a lane of the outage does not run its last stage."""
+    require(person, RIGHT)
+    reason = checked_reason(reason)
+    lanes = _lock_lanes(outage_id)
+    outage = Outage.objects.select_for_update(no_key=True).get(pk=outage_id)
+    now = clock.now()
+    if outage.closed_at is not None:
+        return OutageActed(OutageOutcome.ALREADY_CLOSED, outage)
+    unsteady = tuple(lane for lane in lanes if lane.run is None or not lane.run.is_last)
+    if unsteady:
+        return OutageActed(OutageOutcome.NOT_STEADY, outage, unsteady)
+    outage.closed_at, outage.closed_by_id = now, person.pk
+    outage.save(update_fields=["closed_at", "closed_by"])
+    _entry(outage, EntryCode.CLOSED, now=now, person=person, text=reason)
+    audit.record("outage.closed", now=now, actor=person, subject=outage, reason=reason)
+    outbox.record(MessageKind.OUTAGE_CLOSED, _body(outage, lanes), now=now)
+    return OutageActed(OutageOutcome.CLOSED, outage)
+
+
+def _open(
+    connection: ModelConnection, cause: HoldReason, *, person: "AbstractUser | None", now: datetime, text: str = ""
+) -> tuple[Outage, bool]:
+    found = open_one(connection)
+    if found is not None:
+        return found, False
+    opened_by = person.pk if person else None
+    wanted = Outage(
+        connection=connection, cause=cause, opened_at=now, opened_by_id=opened_by, lead_on_duty_id=opened_by
+    )
+    # Where another lane of this connection is opening it, the insert waits for that transaction and then does nothing.
+    Outage.objects.bulk_create([wanted], ignore_conflicts=True)
+    outage = open_one(connection)
+    if outage is None:
+        return _open(connection, cause, person=person, now=now, text=text)
+    is_new = (outage.opened_at, outage.cause, outage.opened_by_id) == (now, cause, opened_by)
+    if is_new:
+        _entry(outage, EntryCode.OPENED, now=now, person=person, text=text, params={"cause": cause.value})
+        outbox.record(MessageKind.OUTAGE_OPENED, _body(outage, []), now=now)
+    return outage, is_new
+
+
+def _entry(
+    outage: Outage,
+    code: EntryCode,
+    *,
+    now: datetime,
+    lane: Lane | None = None,
+    person: "AbstractUser | None" = None,
+    text: str = "",
+    params: dict[str, Any] | None = None,
+) -> OutageEntry:
+    return OutageEntry.objects.create(
+        outage=outage, at=now, by_id=person.pk if person else None, lane=lane, code=code, params=params or {}, text=text
+    )
+
+
+def _lock_lanes(outage_id: int) -> list[Lane]:
+    """The outage's lanes under their locks, which come before the outage's: a hold takes them in this order too."""
+    named = OutageEntry.objects.filter(outage=outage_id, lane__isnull=False).values("lane")
+    lanes = Lane.objects.filter(pk__in=named).order_by("pk")
+    return [lock_lane(pk) for pk in lanes.values_list("pk", flat=True)]
+
+
+def _body(outage: Outage, lanes: Iterable[Lane]) -> dict[str, Any]:
+    return {
+        "outage": outage.pk,
+        "connection": outage.connection.name,
+        "cause": outage.cause,
+        "opened_at": outage.opened_at.isoformat(),
+        "closed_at": outage.closed_at.isoformat() if outage.closed_at else None,
+        "lanes": sorted(lane.name for lane in lanes),
+    }
