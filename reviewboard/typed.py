@@ -2,6 +2,7 @@
 
 from django.core.exceptions import BadRequest, SuspiciousOperation
 from django.http import HttpRequest
+from django.http.multipartparser import MultiPartParserError
 from django.http.request import RawPostDataException
 
 #: Never written back into a page.
@@ -18,7 +19,7 @@ def typed_fields(request: HttpRequest) -> Typed:
         return []
     try:
         pairs = [(name, value) for name, values in request.POST.lists() for value in values]
-    except (BadRequest, SuspiciousOperation, RawPostDataException, OSError):
+    except (BadRequest, MultiPartParserError, SuspiciousOperation, RawPostDataException, OSError):
         return []
     return [pair for pair in pairs if _may_be_shown(*pair)][:MOST_FIELDS]
 

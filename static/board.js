@@ -186,7 +186,11 @@
 
   // --- htmx: what is sent, what is swapped --------------------------------------------------------------------------
   const cookie = (name) => document.cookie.split("; ").find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1) ?? "";
-  const isPoll = (detail) => detail.elt?.matches?.("[data-live]") && (detail.requestConfig?.verb ?? detail.verb) === "get";
+  // Remembered by request: once its root is swapped out, htmx reports the end of a poll from the root's parent.
+  const polls = new WeakSet();
+  const isPoll = (detail) => polls.has(detail.xhr);
+  // Only our own answers to a poll name the version of what they show.
+  const isOurs = (xhr) => [200, 204, 286].includes(xhr.status) && Boolean(xhr.getResponseHeader("X-Live-Version"));
   const versionTime = (version) => Number((version || "").split("-")[0]) || 0;
 
   body.addEventListener("htmx:configRequest", ({ detail }) => {
@@ -203,16 +207,14 @@
     detail.timeout = 10_000;
   });
 
-  body.addEventListener("htmx:beforeSwap", (event) => {
-    const { detail } = event;
+  body.addEventListener("htmx:beforeSend", ({ detail }) => {
+    if (detail.elt.matches("[data-live]")) polls.add(detail.xhr);
+  });
+
+  body.addEventListener("htmx:beforeSwap", ({ detail }) => {
     const root = detail.target?.closest?.("[data-live]");
-    const code = detail.xhr.status;
-    if (isPoll(detail)) {
-      // An error, or a page that is not the polled part (a proxy's, a sign-in), never lands in a living page.
-      const holdsRoot = /\sdata-live[=\s>]/.test(detail.serverResponse);
-      if (code !== 200 || !holdsRoot) detail.shouldSwap = false;
-      if (code === 200 && !holdsRoot) missed();
-    }
+    // An error, or a page that is not the polled part (a proxy's, a sign-in), never lands in a living page.
+    if (isPoll(detail) && !(detail.xhr.status === 200 && isOurs(detail.xhr))) detail.shouldSwap = false;
     const version = detail.xhr.getResponseHeader("X-Live-Version");
     if (root && version && versionTime(version) < versionTime(root.dataset.version)) detail.shouldSwap = false;
   });
@@ -222,14 +224,16 @@
     if (!isPoll(detail)) return;
     poll.isFlying = false;
     const code = detail.xhr.status;
-    if (code === 200 || code === 204 || code === 286) answered(detail.xhr);
+    // Code 0 is a request that an act replaced (hx-sync), or that another event below speaks for.
+    if (isOurs(detail.xhr)) answered(detail.xhr);
+    else if (code !== 0 && code !== 401) missed();
     if (code === 286) { poll.isOver = true; pause.hidden = true; }
   });
 
   body.addEventListener("htmx:responseError", ({ detail }) => {
     const code = detail.xhr.status;
     if (code === 401) return signedOut();
-    if (isPoll(detail)) return missed();
+    if (isPoll(detail)) return;
     showMessage(texts[`error${code}`] ?? (code >= 500 ? texts.error500 : fill(texts.errorOther, { code })));
   });
   body.addEventListener("htmx:sendError", ({ detail }) => isPoll(detail) ? missed() : showMessage(texts.errorNetwork));

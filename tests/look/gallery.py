@@ -26,6 +26,7 @@ from reviewboard.shapes import (
     StageStep,
     Tone,
 )
+from tests.look.living import act, living
 
 NOW = datetime(2026, 3, 14, 4, 52, 7, tzinfo=UTC)
 HOSTILE = [
@@ -269,6 +270,8 @@ urlpatterns = [
     path("", gallery, name="board"),
     path("desk/", item, name="desk"),
     path("jobs/", empty, name="jobs"),
+    path("living/", living),
+    path("act/", act),
     path("", include("reviewboard.urls_account")),
     path("admin/", include(([path("", empty, name="index")], "admin"))),
 ]
