@@ -59,10 +59,13 @@ class EmbeddedPostgres:
     def pid(self) -> int | None:
         """The server's process, if it lives: a number left behind by a crash may by now be somebody else's."""
         noted = _first_number(self.data / "postmaster.pid")
+        return noted if noted and self._lives(noted) else None
+
+    def _lives(self, pid: int) -> bool:
         if self._child is not None:
             self._child.poll()
-        command = processes.command_of(noted) if noted else ""
-        return noted if "postgres" in command and str(self.data) in command else None
+        command = processes.command_of(pid)
+        return "postgres" in command and str(self.data) in command
 
     def start(self) -> None:
         """Returns when it answers. Does nothing when it is running already."""
@@ -93,8 +96,10 @@ class EmbeddedPostgres:
 
     def _end(self) -> None:
         pid = self.pid()
-        if pid and not processes.end(pid, lambda: self.pid() == pid, STOPPING):
+        if pid and not processes.end(pid, lambda: self._lives(pid), STOPPING):
             raise faults.ServiceFault(f"PostgreSQL (process {pid}) does not end. End it and try again.")
+        processes.bury(self._child)
+        self._child = None
 
     def _make_cluster(self) -> None:
         """In a folder beside, renamed when whole: a first start that was killed leaves no half cluster."""

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from reviewboard.embedded import faults, unprivileged
@@ -63,6 +63,12 @@ def end(pid: int, is_alive: Callable[[], bool], steps: Sequence[tuple[signal.Sig
     return False
 
 
+def bury(child: "subprocess.Popen[bytes] | None") -> None:
+    """Collect a child that has ended; one that has not is not waited for longer than a dying process takes."""
+    if child is not None:
+        child.wait(5.0)
+
+
 @contextlib.contextmanager
 def only_one(lock: Path) -> Iterator[None]:
     """Two starts of one server take turns; the lock ends with its holder, however that ends."""
@@ -83,13 +89,20 @@ def _locked(file: int) -> bool:
     return True
 
 
-def start(command: Sequence[str], log: Path) -> "subprocess.Popen[bytes]":
+def start(command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> "subprocess.Popen[bytes]":
     """In a session of its own, so that Ctrl-C at the terminal reaches only the launcher, which ends all in order."""
     if log.exists() and log.stat().st_size > LARGEST_LOG:
         log.replace(log.with_suffix(".log.1"))
     with log.open("ab") as out:
         return subprocess.Popen(  # noqa: S603  our own command
-            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, cwd="/"
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+            # Not the caller's, which would be held busy.
+            cwd="/",
+            env=environment,
         )
 
 

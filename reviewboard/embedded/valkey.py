@@ -50,10 +50,13 @@ class EmbeddedValkey:
             noted = int((self.data / "valkey.pid").read_text())
         except (OSError, ValueError):
             return None
+        return noted if self._lives(noted) else None
+
+    def _lives(self, pid: int) -> bool:
+        """By its title, in which the server writes its socket: its pid file is gone a moment before it is itself."""
         if self._child is not None:
             self._child.poll()
-        # The server writes its socket into its title.
-        return noted if str(self.socket) in processes.command_of(noted) else None
+        return str(self.socket) in processes.command_of(pid)
 
     def start(self) -> None:
         """Returns when it answers. Does nothing when it is running already."""
@@ -72,8 +75,10 @@ class EmbeddedValkey:
 
     def _end(self) -> None:
         pid = self.pid()
-        if pid and not processes.end(pid, lambda: self.pid() == pid, STOPPING):
+        if pid and not processes.end(pid, lambda: self._lives(pid), STOPPING):
             raise faults.ServiceFault(f"Valkey (process {pid}) does not end. End it and try again.")
+        processes.bury(self._child)
+        self._child = None
 
     def _launch(self) -> None:
         said_before = self.log.stat().st_size if self.log.exists() else 0
