@@ -117,7 +117,9 @@ def test_an_override_reverses_no_neighbour(open_page):
     button = row.get_by_role("button", name="neighbour").bounding_box()
     text = row.locator(".row-main .strange").bounding_box()
 
-    assert text and button and text["x"] < button["x"]
+    assert text is not None
+    assert button is not None
+    assert text["x"] < button["x"]
 
 
 def test_the_page_stands_without_a_script(open_page):
