@@ -1,0 +1,84 @@
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db import models
+from django.http import HttpRequest
+from django.utils.translation import ngettext
+
+from queue_core import configuration, hold
+from queue_core.admin.versioned import VersionedAdmin, VersionedForm, person_of
+from queue_core.clock import DATABASE_CLOCK
+from queue_core.connections import build, kinds
+from queue_core.contract import lock_lane
+from queue_core.errors import ConfigurationFault
+from queue_core.models import ModelConnection
+from queue_core.states import HoldReason
+
+
+FIELDS = [
+    "name",
+    "kind",
+    "address",
+    "model",
+    "key_env",
+    "call_time_limit",
+    "total_cap",
+    "allow_restricted",
+    "options",
+]
+
+
+class ConnectionForm(VersionedForm):
+    kind = forms.ChoiceField(choices=lambda: [(kind, kind) for kind in kinds()])
+
+    class Meta:
+        model = ModelConnection
+        fields = FIELDS
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        self._check_that_it_can_be_built(cleaned)
+        return cleaned
+
+    def _check_that_it_can_be_built(self, cleaned: dict[str, Any]) -> None:
+        if self.errors:
+            return
+        try:
+            build(ModelConnection(**{name: cleaned.get(name) for name in FIELDS}))
+        except ConfigurationFault as fault:
+            self.add_error("kind", str(fault))
+
+
+@admin.register(ModelConnection)
+class ModelConnectionAdmin(VersionedAdmin):
+    form = ConnectionForm
+    list_display = ["name", "kind", "model", "address", "call_time_limit", "total_cap", "health_is_good"]
+    list_filter = ["kind"]
+    search_fields = ["name", "model", "address"]
+    readonly_fields = ["health_is_good", "health_checked_at", "health_since", "health_detail"]
+    fields = [*FIELDS, *readonly_fields, "loaded_version"]
+
+    def after_change(self, request: HttpRequest, obj: models.Model, fields: list[str]) -> None:
+        hold_lanes(request, obj, fields)
+
+
+def hold_lanes(request: HttpRequest, row: models.Model, fields: list[str]) -> None:
+    """Put on hold what runs on an approval that no longer says what is called, and tell the administrator."""
+    held = configuration.lanes_to_hold(row, fields)
+    for lane_id in held:
+        lane = lock_lane(lane_id)
+        hold.for_change(
+            lane,
+            reason=HoldReason.CONNECTION_CHANGED,
+            person=person_of(request),
+            now=DATABASE_CLOCK.now(),
+        )
+    if held:
+        text = ngettext(
+            "%(lanes)d lane was put on hold: its stage was approved with what you changed. A lead starts the probe.",
+            "%(lanes)d lanes were put on hold: their stages were approved with what you changed. "
+            "A lead starts the probe.",
+            len(held),
+        )
+        messages.warning(request, text % {"lanes": len(held)})

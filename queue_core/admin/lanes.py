@@ -1,0 +1,137 @@
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import admin
+from django.db import models
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from queue_core import configuration, lanes
+from queue_core.admin.connections import hold_lanes
+from queue_core.admin.versioned import VersionedAdmin, VersionedForm, person_of
+from queue_core.clock import DATABASE_CLOCK
+from queue_core.contract import CALL_MARGIN
+from queue_core.models import Lane, Stage
+
+if TYPE_CHECKING:
+    StageInlineBase = admin.TabularInline[Stage, Lane]
+    StageFormSet = forms.BaseInlineFormSet[Stage, Lane, forms.ModelForm[Stage]]
+else:
+    StageInlineBase = admin.TabularInline
+    StageFormSet = forms.BaseInlineFormSet
+
+
+class LaneForm(VersionedForm):
+    class Meta:
+        model = Lane
+        exclude = ["policy", "run", "hold", "cap", "judged_at", "usual_call_time", "claims_not_before"]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        connection, lease = cleaned.get("connection"), cleaned.get("lease")
+        if connection is not None and isinstance(lease, timedelta):
+            least = connection.call_time_limit + CALL_MARGIN
+            if lease < least:
+                self.add_error(
+                    "lease",
+                    _("A lease is at least %(least).1f s here: the connection's call time limit and a margin.")
+                    % {"least": least.total_seconds()},
+                )
+        return cleaned
+
+
+class Stages(StageFormSet):
+    """The plan is numbered from the probe without a gap, and no stage lets through less than the one before."""
+
+    def clean(self) -> None:
+        super().clean()
+        plan = sorted(
+            (form.cleaned_data["number"], form.cleaned_data["cap"])
+            for form in self.forms
+            if form.is_valid() and form.cleaned_data.get("number") and not form.cleaned_data.get("DELETE")
+        )
+        if [number for number, _cap in plan] != list(range(1, len(plan) + 1)):
+            raise forms.ValidationError(_("Stages are numbered 1, 2, 3, … without a gap; stage 1 is the probe."))
+        if [cap for _number, cap in plan] != sorted(cap for _number, cap in plan):
+            raise forms.ValidationError(_("A later stage has at least the cap of the one before."))
+
+
+class StageInline(StageInlineBase):
+    model = Stage
+    formset = Stages
+    extra = 0
+    min_num = 1
+    max_num = 20
+    verbose_name_plural = gettext_lazy("stages (editing the plan never lifts a cap that runs)")
+
+
+@admin.register(Lane)
+class LaneAdmin(VersionedAdmin):
+    form = LaneForm
+    inlines = [StageInline]
+    list_display = ["name", "title", "connection", "state", "cap", "max_attempts", "wait_target"]
+    list_filter = ["connection"]
+    search_fields = ["name", "title"]
+    readonly_fields = ["state", "policy", "cap"]
+    fieldsets = [
+        (None, {"fields": ["name", "title", "connection", "state", "policy", "cap", "loaded_version"]}),
+        (
+            gettext_lazy("Leases and attempts"),
+            {
+                "fields": [
+                    "lease", "max_hold", "max_attempts", "drainers", "backoff_base", "backoff_cap",
+                    "unavailable_limit", "retry_after_limit", "least_call_time",
+                ]
+            },
+        ),
+        (gettext_lazy("Order"), {"fields": ["urgency_weight", "severity_bonus"]}),
+        (gettext_lazy("Targets and people"), {"fields": ["wait_target", "desk_items_per_hour", "assignment_time"]}),
+        (
+            gettext_lazy("What a ticket has when nothing else is sent"),
+            {
+                "fields": [
+                    "deadline_default", "severity_default", "source_kind_default", "exposure_default",
+                    "deadline_kind_default",
+                ]
+            },
+        ),
+        (gettext_lazy("Safety"), {"fields": ["model_sees_urgent_first", "two_person_rule"]}),
+    ]  # fmt: skip
+
+    @admin.display(description=gettext_lazy("state"))
+    def state(self, obj: Lane) -> str:
+        if obj.run is None:
+            return _("on hold")
+        return _("running stage %(number)d") % {"number": obj.run.number}
+
+    def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:
+        return super().get_queryset(request).select_related("run", "connection", "policy")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        # The name is in addresses, messages and import files.
+        return [*self.readonly_fields, *(["name"] if obj is not None else [])]
+
+    def save_new(self, request: HttpRequest, obj: models.Model, form: Any) -> None:
+        assert isinstance(obj, Lane)
+        obj.save()
+        lanes.adopt(obj, person=person_of(request), now=DATABASE_CLOCK.now())
+
+    def after_change(self, request: HttpRequest, obj: models.Model, fields: list[str]) -> None:
+        hold_lanes(request, obj, fields)
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        """A change of the plan is a change of the lane: it takes the lane's next version and an audit row."""
+        lane: Lane = form.instance
+        before = plan_of(lane)
+        formset.save()
+        if change and formset.has_changed():
+            configuration.save_plan(
+                lane, before=before, after=plan_of(lane), person=person_of(request), now=DATABASE_CLOCK.now()
+            )
+
+
+def plan_of(lane: Lane) -> list[dict[str, Any]]:
+    names = [field.name for field in Stage._meta.concrete_fields if field.name not in ("id", "lane")]
+    return [configuration.values_of(stage, names) for stage in Stage.objects.filter(lane=lane).order_by("number")]

@@ -1,0 +1,122 @@
+"""People in the admin. What somebody may do comes from groups; an account is closed, never deleted."""
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import admin
+from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.models import Group
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from queue_core import audit
+from queue_core.admin.versioned import person_of
+from queue_core.clock import DATABASE_CLOCK
+from queue_core.roles import ADMINISTRATOR
+from reviewboard.models import Person
+
+if TYPE_CHECKING:
+    PersonAdminBase = UserAdmin[Person]
+else:
+    PersonAdminBase = UserAdmin
+
+SHOWN = (
+    "username",
+    "email",
+    "first_name",
+    "last_name",
+    "is_active",
+    "is_staff",
+    "is_superuser",
+    "timezone",
+    "language",
+)
+
+# Groups are the four roles; a migration makes them, and their permissions are part of the release.
+admin.site.unregister(Group)
+
+
+@admin.register(Person)
+class PersonAdmin(PersonAdminBase):
+    list_display = ["username", "first_name", "last_name", "roles", "is_active", "is_staff", "last_login"]
+    list_filter = ["is_active", "is_staff", "groups"]
+    actions = None
+    fieldsets = (
+        (None, {"fields": ("username", "password")}),
+        (gettext_lazy("Person"), {"fields": ("first_name", "last_name", "email", "timezone", "language")}),
+        (gettext_lazy("Role"), {"fields": ("is_active", "is_staff", "is_superuser", "groups")}),
+        (gettext_lazy("Dates"), {"fields": ("last_login", "date_joined")}),
+    )
+    readonly_fields = ("last_login", "date_joined")
+    filter_horizontal = ("groups",)
+
+    @admin.display(description=gettext_lazy("roles"))
+    def roles(self, obj: Person) -> str:
+        return ", ".join(sorted(group.name for group in obj.groups.all())) or "–"
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).prefetch_related("groups")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        # Only a superuser makes another: else every administrator could be one.
+        own = super().get_readonly_fields(request, obj)
+        return own if request.user.is_superuser else (*own, "is_superuser")
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        form = super().get_form(request, obj, change=change, **kwargs)
+        if obj is None:
+            return form
+
+        class KeepsAnAdministrator(form):  # type: ignore[misc, valid-type]
+            def clean(self) -> Any:
+                cleaned = super().clean()
+                if _is_last_administrator(obj) and not _stays_administrator(cleaned):
+                    raise forms.ValidationError(
+                        _("This is the last administrator: make another person one before you change this one's role.")
+                    )
+                return cleaned
+
+        return KeepsAnAdministrator
+
+    def save_model(self, request: HttpRequest, obj: Person, form: Any, change: bool) -> None:
+        form.state_before = _state(Person.objects.get(pk=obj.pk)) if change else None
+        super().save_model(request, obj, form, change)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        super().save_related(request, form, formsets, change)
+        before, after = form.state_before or {}, _state(form.instance)
+        changed = sorted(name for name in after if before.get(name) != after[name])
+        if changed:
+            audit.record(
+                "person.changed" if change else "person.added",
+                now=DATABASE_CLOCK.now(),
+                actor=person_of(request),
+                subject=form.instance,
+                before={name: before[name] for name in changed} if change else None,
+                after={name: after[name] for name in changed},
+                address=request.META.get("REMOTE_ADDR"),
+            )
+
+
+def _state(person: Person) -> dict[str, Any]:
+    """What is kept of a person in the audit. No password, not even its hash."""
+    roles = sorted(person.groups.values_list("name", flat=True))
+    return {name: getattr(person, name) for name in SHOWN} | {"roles": roles}
+
+
+def _administrators() -> Any:
+    return Person.objects.filter(is_active=True, is_staff=True, groups__name=ADMINISTRATOR)
+
+
+def _is_last_administrator(person: Person) -> bool:
+    admins = _administrators()
+    return admins.filter(pk=person.pk).exists() and not admins.exclude(pk=person.pk).exists()
+
+
+def _stays_administrator(cleaned: dict[str, Any]) -> bool:
+    names = {group.name for group in cleaned.get("groups", ())}
+    return bool(cleaned.get("is_active")) and bool(cleaned.get("is_staff")) and ADMINISTRATOR in names

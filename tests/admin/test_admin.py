@@ -1,0 +1,252 @@
+"""What administrators change, and that nobody's save undoes another's."""
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+from django.urls import reverse
+
+from queue_core import roles
+from queue_core.models import AuditEntry, Lane, ModelConnection, Policy, Stage
+from queue_core.states import HoldReason
+from reviewboard.models import Person
+from tests.factories import make_connection, make_ground, make_lane
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def ada() -> Person:
+    person = Person.objects.create_user("ada", is_staff=True)
+    roles.assign(person, roles.ADMINISTRATOR)
+    return person
+
+
+@pytest.fixture
+def admin(ada: Person) -> Client:
+    client = Client()
+    client.force_login(ada)
+    return client
+
+
+def form_of(client: Client, url: str) -> dict[str, object]:
+    """The values of a change form as a browser would send them back."""
+    response = client.get(url)
+    assert response.status_code == 200
+    shown = response.context["adminform"].form
+    values = {name: shown[name].value() for name in shown.fields}
+    for formset in response.context["inline_admin_formsets"]:
+        inner = formset.formset
+        values |= {
+            inner.management_form[name].html_name: inner.management_form[name].value()
+            for name in inner.management_form.fields
+        }
+        for form in inner.forms:
+            values |= {form[name].html_name: form[name].value() for name in form.fields}
+    return {name: "" if value is None else value for name, value in values.items() if value is not False}
+
+
+def lane_url(lane: Lane) -> str:
+    return reverse("admin:queue_core_lane_change", args=[lane.pk])
+
+
+@pytest.fixture
+def lane() -> Lane:
+    lane = make_lane(lease=timedelta(seconds=100), connection=make_connection(kind="local"))
+    Stage.objects.create(lane=lane, number=1, name="probe", cap=1)
+    Stage.objects.create(lane=lane, number=2, name="steady", cap=100)
+    return lane
+
+
+def test_a_change_is_written_with_an_audit_row_of_only_what_changed(admin: Client, ada: Person, lane: Lane) -> None:
+    """ADM-08: the audit holds the one field, with its true old and new value."""
+    sent = form_of(admin, lane_url(lane)) | {"max_attempts": "5"}
+
+    response = admin.post(lane_url(lane), sent)
+
+    assert response.status_code == 302, response.context["errors"]
+    lane.refresh_from_db()
+    assert (lane.max_attempts, lane.version) == (5, 2)
+    entry = AuditEntry.objects.get(act="lane.changed")
+    assert (entry.actor, entry.before, entry.after) == (ada, {"max_attempts": 3}, {"max_attempts": 5})
+
+
+def test_an_old_form_saves_nothing_and_says_what_stands_there_now(admin: Client, lane: Lane) -> None:
+    """ADM-01: the later save does not silently undo the earlier one."""
+    old = form_of(admin, lane_url(lane))
+    assert admin.post(lane_url(lane), old | {"max_attempts": "5"}).status_code == 302
+
+    response = admin.post(lane_url(lane), old | {"max_attempts": "9"})
+
+    assert response.status_code == 200
+    assert "Somebody else saved this meanwhile" in response.content.decode()
+    assert "It is now “5”; you wrote “9”" in response.content.decode()
+    lane.refresh_from_db()
+    assert lane.max_attempts == 5
+
+
+def test_what_the_ramp_wrote_meanwhile_stays(admin: Client, lane: Lane) -> None:
+    """ADM-01: fields of the machine are not in the form, so a save cannot bring back what they were."""
+    sent = form_of(admin, lane_url(lane)) | {"title": "Posts", "cap": "9999", "run": "", "judged_at": ""}
+    Lane.objects.filter(pk=lane.pk).update(cap=7)
+
+    assert admin.post(lane_url(lane), sent).status_code == 302
+
+    lane.refresh_from_db()
+    assert (lane.cap, lane.title) == (7, "Posts")
+    assert lane.run is not None
+
+
+def test_editing_the_plan_takes_a_version_and_lifts_no_live_cap(admin: Client, lane: Lane) -> None:
+    sent = form_of(admin, lane_url(lane)) | {"stages-1-cap": "5000"}
+
+    assert admin.post(lane_url(lane), sent).status_code == 302
+
+    lane.refresh_from_db()
+    assert (lane.cap, lane.version) == (100, 2)
+    entry = AuditEntry.objects.get(act="lane.plan_changed")
+    assert [stage["cap"] for stage in entry.before["stages"]] == [1, 100]
+    assert [stage["cap"] for stage in entry.after["stages"]] == [1, 5000]
+
+
+def test_a_plan_with_a_gap_or_a_falling_cap_is_refused(admin: Client, lane: Lane) -> None:
+    for change in ({"stages-1-number": "3"}, {"stages-0-cap": "101"}):
+        response = admin.post(lane_url(lane), form_of(admin, lane_url(lane)) | change)
+
+        assert response.status_code == 200
+        assert response.context["inline_admin_formsets"][0].formset.non_form_errors()
+
+
+def test_a_lease_shorter_than_a_call_is_refused_with_the_limit(admin: Client, lane: Lane) -> None:
+    response = admin.post(lane_url(lane), form_of(admin, lane_url(lane)) | {"lease": "00:00:05"})
+
+    assert "A lease is at least 10.5 s here" in response.content.decode()
+
+
+def test_changing_a_connection_holds_its_running_lanes(admin: Client, lane: Lane) -> None:
+    url = reverse("admin:queue_core_modelconnection_change", args=[lane.connection_id])
+
+    response = admin.post(url, form_of(admin, url) | {"model": "newer"})
+
+    assert response.status_code == 302
+    lane.refresh_from_db()
+    assert lane.run is None
+    assert lane.hold is not None
+    assert lane.hold.reason == HoldReason.CONNECTION_CHANGED
+
+
+def test_a_connection_that_cannot_be_built_is_refused(admin: Client) -> None:
+    response = admin.post(
+        reverse("admin:queue_core_modelconnection_add"),
+        {"name": "m", "kind": "nonsense", "call_time_limit": "00:00:10", "options": "{}"},
+    )
+
+    assert response.status_code == 200
+    assert not ModelConnection.objects.exists()
+
+
+def test_a_new_lane_is_on_hold_with_its_plan(admin: Client) -> None:
+    connection = make_connection(kind="local")
+    url = reverse("admin:queue_core_lane_add")
+    sent = form_of(admin, url) | {
+        "name": "comments",
+        "connection": str(connection.pk),
+        "stages-TOTAL_FORMS": "1",
+        "stages-0-number": "1",
+        "stages-0-name": "probe",
+        "stages-0-cap": "1",
+        "stages-0-soak_completions": "5",
+        "stages-0-soak_time": "60",
+        "stages-0-window": "300",
+        "stages-0-least_sample": "5",
+        "stages-0-max_error_ratio": "0.1",
+        "stages-0-max_timeout_ratio": "0.1",
+        "stages-0-max_stale_ratio": "0.1",
+    }
+
+    response = admin.post(url, sent)
+
+    assert response.status_code == 302, response.context["errors"]
+    lane = Lane.objects.get(name="comments")
+    assert lane.hold is not None
+    assert (lane.hold.reason, lane.stages.count()) == (HoldReason.NEW_LANE, 1)
+    assert lane.policy is not None
+
+
+def test_a_policy_is_made_as_the_next_version_and_does_not_rule_yet(admin: Client, lane: Lane) -> None:
+    make_ground("insult")
+    rules = '[{"category": "offensive", "reject_at": 0.9, "approve_below": 0.4, "reason_code": "insult"}]'
+
+    response = admin.post(reverse("admin:queue_core_policy_add"), {"lane": lane.pk, "rules": rules, "note": "stricter"})
+
+    assert response.status_code == 302, response.context["errors"]
+    lane.refresh_from_db()
+    assert Policy.objects.filter(lane=lane).count() == 2
+    assert lane.policy is not None
+    assert lane.policy.version == 1
+
+
+def test_a_broken_policy_is_refused_naming_the_field(admin: Client, lane: Lane) -> None:
+    rules = '[{"category": "offensive", "reject_at": 0.4, "approve_below": 0.9, "reason_code": "nothing"}]'
+
+    response = admin.post(reverse("admin:queue_core_policy_add"), {"lane": lane.pk, "rules": rules})
+
+    shown = response.content.decode()
+    assert response.status_code == 200
+    assert "rules[0].approve_below" in shown
+    assert "rules[0].reason_code" in shown
+
+
+@pytest.mark.parametrize("name", ["lane", "modelconnection", "policy", "reasoncode"])
+def test_nothing_is_deleted_or_acted_on_in_bulk(admin: Client, lane: Lane, name: str) -> None:
+    """ADM-02, ADM-09: no list editing, no delete_selected, no save-as."""
+    url = reverse(f"admin:queue_core_{name}_changelist")
+
+    admin.post(url, {"action": "delete_selected", "_selected_action": [str(lane.pk)], "post": "yes"})
+
+    assert Lane.objects.filter(pk=lane.pk).exists()
+    assert "delete_selected" not in admin.get(url).content.decode()
+
+
+def test_people_without_the_right_get_in_nowhere(lane: Lane) -> None:
+    """ADM-09: a lead who is staff may look at nothing here and change nothing."""
+    lead = Person.objects.create_user("leo", is_staff=True)
+    roles.assign(lead, roles.LEAD)
+    client = Client()
+    client.force_login(lead)
+
+    assert client.get(lane_url(lane)).status_code == 403
+    assert client.post(lane_url(lane), {"max_attempts": "9"}).status_code == 403
+
+
+def test_the_last_administrator_stays_one(admin: Client, ada: Person) -> None:
+    url = reverse("admin:reviewboard_person_change", args=[ada.pk])
+    viewer = Group.objects.get(name=roles.VIEWER)
+
+    response = admin.post(url, form_of(admin, url) | {"groups": [viewer.pk]})
+
+    assert response.status_code == 200
+    assert "This is the last administrator" in response.content.decode()
+
+
+def test_a_changed_role_is_audited_by_name(admin: Client) -> None:
+    rita = Person.objects.create_user("rita")
+    url = reverse("admin:reviewboard_person_change", args=[rita.pk])
+    reviewer = Group.objects.get(name=roles.REVIEWER)
+
+    response = admin.post(url, form_of(admin, url) | {"groups": [reviewer.pk]})
+
+    assert response.status_code == 302, response.context["errors"]
+    entry = AuditEntry.objects.get(act="person.changed")
+    assert (entry.before, entry.after) == ({"roles": []}, {"roles": ["reviewer"]})
+
+
+def test_an_administrator_cannot_make_a_superuser(admin: Client) -> None:
+    rita = Person.objects.create_user("rita")
+    url = reverse("admin:reviewboard_person_change", args=[rita.pk])
+
+    admin.post(url, form_of(admin, url) | {"is_superuser": "on"})
+
+    rita.refresh_from_db()
+    assert not rita.is_superuser
