@@ -310,4 +310,5 @@ def _ids(statement: str, **params: Any) -> list[int]:
 def _rows(statement: str, **params: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(statement, params)
-        return cursor.fetchall()
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+        return rows

@@ -30,8 +30,8 @@ class Person(AbstractUser):
     )
 
     class Meta(AbstractUser.Meta):
-        verbose_name = _("person")
-        verbose_name_plural = _("people")
+        verbose_name = _("person")  # type: ignore[assignment]
+        verbose_name_plural = _("people")  # type: ignore[assignment]
 
 
 class DemoModel(models.Model):
