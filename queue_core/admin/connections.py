@@ -15,7 +15,6 @@ from queue_core.errors import ConfigurationFault
 from queue_core.models import ModelConnection
 from queue_core.states import HoldReason
 
-
 FIELDS = [
     "name",
     "kind",
