@@ -66,6 +66,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                *(["reviewboard.demo.strip.demo_strip"] if REVIEWBOARD_DEMO else []),
             ]
         },
     }
