@@ -1,0 +1,164 @@
+"""A file of tickets into the queue, in batches, with an account of every line.
+
+Each batch is one transaction, so that a run that was killed is put right by running it again: what went in is known.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from django.utils.translation import gettext as _
+
+from queue_core import wakeups
+from queue_core.clock import Clock
+from queue_core.contract import NewTicket, Received, receive_many, supersede
+from queue_core.errors import InvalidJob, RevisionConflict
+from queue_core.models import Lane
+from queue_core.states import AddOutcome
+from queue_core.ticket_file import Line, parse
+
+BATCH_LINES = 500
+#: A batch is also full when it holds so many bytes: 500 lines may be half a gigabyte.
+BATCH_BYTES = 4 * 1024 * 1024
+REFUSED = "refused"
+
+#: The lane of a name, or InvalidJob that says why there is none.
+type FindLane = Callable[[str], Lane]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A line that did not go in: where, which field, and why."""
+
+    line: int
+    field: str
+    reason: str
+    outcome: str = REFUSED
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line that holds a ticket."""
+
+    line: int
+    ticket: NewTicket
+    replaces: str | None
+
+
+type Answer = Received | InvalidJob | RevisionConflict
+
+
+@dataclass(slots=True)
+class Account:
+    """How many lines ended how. Every line that is not blank is in exactly one of the figures."""
+
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys([*AddOutcome, REFUSED], 0))
+
+    @property
+    def left_out(self) -> int:
+        return self.counts[REFUSED] + self.counts[AddOutcome.REVISION_CONFLICT]
+
+    @property
+    def lines(self) -> int:
+        return sum(self.counts.values())
+
+    def add(self, outcome: str) -> None:
+        self.counts[outcome] += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Importer:
+    """Where lines go, and whom to tell of those that do not."""
+
+    find_lane: FindLane
+    default_source: str
+    clock: Clock
+    refuse: Callable[[Refusal], None]
+    account: Account = field(default_factory=Account)
+
+    def take(self, lines: Iterable[Line]) -> Iterator[int]:
+        """Take in all lines. Yields the line number reached after each batch, for whoever shows progress."""
+        for batch in _batches(lines):
+            self._take_batch(batch)
+            yield batch[-1].number
+
+    def _take_batch(self, batch: Sequence[Line]) -> None:
+        # Relative times count from the batch's own moment: a long import must not date its last lines back.
+        now = self.clock.now()
+        entries: list[Entry] = []
+        answers: dict[int, Answer] = {}
+        for line in batch:
+            try:
+                record = parse(line, now=now)
+                ticket = record.for_lane(self.find_lane(record.lane), default_source=self.default_source)
+            except InvalidJob as fault:
+                answers[line.number] = fault
+            else:
+                entries.append(Entry(line.number, ticket, record.replaces))
+        for group in _in_order(entries):
+            answers |= self._receive(group)
+        for line in batch:
+            self._note(line.number, answers[line.number])
+        for lane_id in {entry.ticket.lane.pk for entry in entries}:
+            wakeups.wake(lane_id)
+
+    def _receive(self, group: Sequence[Entry]) -> dict[int, Answer]:
+        first = group[0]
+        if first.replaces is not None:
+            return {first.line: self._supersede(first.ticket, first.replaces)}
+        answers = receive_many([entry.ticket for entry in group], clock=self.clock)
+        return {entry.line: answer for entry, answer in zip(group, answers, strict=True)}
+
+    def _supersede(self, ticket: NewTicket, replaces: str) -> Answer:
+        try:
+            return supersede(ticket, replaces=replaces, clock=self.clock)
+        except (InvalidJob, RevisionConflict) as fault:
+            return fault
+
+    def _note(self, number: int, answer: Answer) -> None:
+        match answer:
+            case InvalidJob():
+                self.account.add(REFUSED)
+                self.refuse(Refusal(number, answer.field, str(answer)))
+            case RevisionConflict():
+                self._note_conflict(number, answer.current)
+            case Received(outcome=AddOutcome.REVISION_CONFLICT):
+                self._note_conflict(number, answer.current_revision)
+            case Received():
+                self.account.add(answer.outcome)
+
+    def _note_conflict(self, number: int, current: str) -> None:
+        self.account.add(AddOutcome.REVISION_CONFLICT)
+        reason = _("Revision “%(current)s” is the current one. To replace it, name it in the field replaces.")
+        if not current:
+            reason = _("There is no such ticket whose revision could be replaced.")
+        self.refuse(Refusal(number, "revision", reason % {"current": current}, AddOutcome.REVISION_CONFLICT))
+
+
+def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    batch: list[Line] = []
+    size = 0
+    for line in lines:
+        batch.append(line)
+        size += len(line.raw or b"")
+        if len(batch) >= BATCH_LINES or size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _in_order(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+    """Groups that may be received together. A line that names the same ticket again, or replaces, begins another.
+
+    So each line is judged by what the lines before it left, and a bad first line takes no good one with it.
+    """
+    group: list[Entry] = []
+    names: set[tuple[str, str]] = set()
+    for entry in entries:
+        if group and (entry.replaces is not None or entry.ticket.name in names or group[-1].replaces is not None):
+            yield group
+            group, names = [], set()
+        group.append(entry)
+        names.add(entry.ticket.name)
+    if group:
+        yield group
