@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Count, F, Max, Min, Q, QuerySet
+from django.db.models import Count, Max, Min, Q, QuerySet
 
-from queue_core.models import Assignment, Item, Job, Lane
+from queue_core.models import Assignment, Hold, Item, Job, Lane
 from queue_core.states import ItemKind, JobState
 
 #: Deadlines read to say how many can be reached in time. Above it the answer is "at least".
@@ -64,6 +64,18 @@ def groups(lane_ids: Collection[int] | None = None, *, now: datetime) -> list[Gr
         for row in rows
     ]
     return sorted(found, key=lambda g: (-g.worst, -g.count, g.lane_id, g.kind, g.cause))
+
+
+def holds_over(dead: Sequence[Group]) -> dict[Group, Hold]:
+    """The hold during which all deadlines of a group passed, where one hold covers them all."""
+    holds = list(Hold.objects.filter(lane_id__in={group.lane_id for group in dead}).order_by("-started_at")[:200])
+    found = {}
+    for group in dead:
+        for hold in holds:
+            is_over = hold.ended_at is not None and hold.ended_at < group.deadline_to
+            if hold.lane_id == group.lane_id and hold.started_at <= group.deadline_from and not is_over:
+                found[group] = hold
+    return found
 
 
 def open_items(lane_ids: Collection[int] | None = None) -> QuerySet[Item]:
@@ -161,7 +173,3 @@ def people_on_shift(*, now: datetime) -> int:
 def _waiting_on_hold(lanes: Iterable[Lane], now: datetime) -> QuerySet[Job]:
     held = [lane.pk for lane in lanes if lane.is_on_hold]
     return Job.objects.filter(lane_id__in=held, state=JobState.WAITING, deadline__gt=now)
-
-
-def by_severity(items: QuerySet[Item]) -> QuerySet[Item]:
-    return items.order_by(F("severity").desc(), "deadline", "pk")

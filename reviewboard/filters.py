@@ -1,0 +1,93 @@
+"""What a list is filtered by: parameters in, a query and links out. What is no value of a filter is left out."""
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass, fields, replace
+from typing import Self
+from urllib.parse import urlencode
+
+from django.http import QueryDict
+
+from queue_core.models.tickets import MAX_ID
+from queue_core.states import HANDLED_DEATHS, ItemKind, JobState
+
+CURSOR = "page"
+
+
+@dataclass(frozen=True, slots=True)
+class _Filter:
+    """Empty text means that a filter is not set."""
+
+    @property
+    def is_set(self) -> bool:
+        return bool(self.query())
+
+    @property
+    def hash(self) -> str:
+        return hashlib.sha256(self.query().encode()).hexdigest()[:12]
+
+    def query(self, **changed: str) -> str:
+        """The query string of this filter, or of one that differs in `changed`. The page is not part of it."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)} | changed
+        return urlencode({name: value for name, value in values.items() if value})
+
+    def url(self, path: str, *, cursor: str = "", **changed: str) -> str:
+        query = "&".join(
+            part for part in (self.query(**changed), urlencode({CURSOR: cursor}) if cursor else "") if part
+        )
+        return f"{path}?{query}" if query else path
+
+
+@dataclass(frozen=True, slots=True)
+class JobsFilter(_Filter):
+    """Jobs by lane, state and layer, or by a ticket's exact id. `is_impossible`: no stored id can be like that."""
+
+    lane: str = ""
+    state: str = ""
+    layer: str = ""
+    ticket: str = ""
+
+    @classmethod
+    def read(cls, query: QueryDict, *, lanes: Collection[str], layers: Collection[str]) -> Self:
+        return cls(
+            lane=_one_of(query.get("lane", ""), lanes),
+            state=_one_of(query.get("state", ""), JobState.values),
+            layer=_one_of(query.get("layer", ""), layers),
+            ticket=query.get("ticket", ""),
+        )
+
+    @property
+    def is_impossible(self) -> bool:
+        return "\0" in self.ticket or len(self.ticket) > MAX_ID or not _is_storable(self.ticket)
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsFilter(_Filter):
+    """Items by lane, or one group of them: a lane, a kind and a cause."""
+
+    lane: str = ""
+    kind: str = ""
+    cause: str = ""
+
+    @classmethod
+    def read(cls, query: QueryDict, *, lanes: Collection[str]) -> Self:
+        cause = query.get("cause", "")
+        found = cls(
+            lane=_one_of(query.get("lane", ""), lanes),
+            kind=_one_of(query.get("kind", ""), ItemKind.values),
+            cause=cause if cause.isascii() and cause.replace("_", "").isalnum() and len(cause) <= 40 else "",
+        )
+        return found if found.kind else replace(found, cause="")
+
+    @property
+    def is_requeueable(self) -> bool:
+        return bool(self.lane) and self.kind == ItemKind.DEAD and self.cause in HANDLED_DEATHS
+
+
+def _one_of(value: str, known: Collection[str]) -> str:
+    return value if value in known else ""
+
+
+def _is_storable(text: str) -> bool:
+    """Half a surrogate pair, which a browser's escapes may make, is no text of any database."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)

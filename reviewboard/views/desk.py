@@ -1,0 +1,221 @@
+"""The desk: what waits for people, and the acts that begin there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import Q
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_POST, require_safe
+
+from queue_core import people
+from queue_core.clock import DATABASE_CLOCK
+from queue_core.models import Hold, Item, Lane
+from queue_core.people import Group, Taken, TakeOutcome
+from queue_core.states import ItemKind
+from reviewboard.filters import CURSOR, ItemsFilter
+from reviewboard.item_text import cause_text
+from reviewboard.live import LiveVersion, page_or_partial, wants_partial
+from reviewboard.models import Person
+from reviewboard.paging import Order, Page, read_page
+from reviewboard.shapes import Pager
+from reviewboard.views.permits import needs, person_of
+
+#: A group of more than this is one line only; its items are behind the line.
+LARGE_GROUP = 10
+PAGE_SIZE = 50
+#: In the session: the key of typed text that the server has confirmed, for the next page to forget.
+KEPT_CLEAR = "kept_clear"
+ORDER = Order("severity", ("-severity", "deadline", "pk"))
+
+
+@require_safe
+@needs("decide_item", "view_board")
+def desk(request: HttpRequest) -> HttpResponse:
+    person = person_of(request)
+    lanes = list(Lane.objects.select_related("hold__by", "run"))
+    chosen = ItemsFilter.read(request.GET, lanes=[lane.name for lane in lanes])
+    shown = [lane for lane in lanes if chosen.lane in ("", lane.name)]
+    now = DATABASE_CLOCK.now()
+    live = _live(request, person, shown, now)
+    context = {"nav": "desk", "filter": chosen, "lanes": lanes, **live}
+    version = LiveVersion.of(
+        now, live["supply"], live["new"], [(i.pk, i.fence, i.taken_until) for i in live["on_what"]]
+    )
+    if not wants_partial(request):
+        context |= _lists(request, person, chosen, shown, now)
+    return page_or_partial(request, "desk/desk.html", "live", context, version=version)
+
+
+def _live(request: HttpRequest, person: Person, lanes: Sequence[Lane], now: datetime) -> dict[str, Any]:
+    """What the page's poll shows: numbers and names. The lists stand still under the reader's hand."""
+    ids = [lane.pk for lane in lanes]
+    since = request.GET.get("since", "")
+    last = people.open_items(ids).order_by("-pk").values_list("pk", flat=True).first() or 0
+    newer = int(since) if since.isascii() and since.isdigit() and len(since) < 19 else last
+    return {
+        "supply": people.supply(person.pk, ids, now=now),
+        "on_what": people.on_what(ids, now=now),
+        "since": newer,
+        "new": people.open_items(ids).filter(pk__gt=newer).count() if newer < last else 0,
+        "most_held": people.MOST_HELD,
+    }
+
+
+def _lists(
+    request: HttpRequest, person: Person, chosen: ItemsFilter, lanes: Sequence[Lane], now: datetime
+) -> dict[str, Any]:
+    groups = people.groups([lane.pk for lane in lanes], now=now)
+    page = _page(request, chosen, lanes, groups)
+    held = [lane for lane in lanes if lane.is_on_hold]
+    return {
+        "yours": people.held_by(person.pk, now=now),
+        "held_lanes": held,
+        "before": people.before_the_deadline(held, now=now) if held else [],
+        "reach": people.reach(held, now=now) if held else None,
+        "groups": _group_lines(groups, lanes) if not chosen.kind else [],
+        "items": page.rows,
+        "pager": _pager(chosen, page),
+        "may_decide": people.may(person, "decide_item"),
+        "may_pull": people.may(person, "pull_job") and people.may(person, "decide_item"),
+        "may_requeue": people.may(person, "requeue_item"),
+        "now": now,
+        "kept_clear": request.session.pop(KEPT_CLEAR, ""),
+    }
+
+
+def _page(request: HttpRequest, chosen: ItemsFilter, lanes: Sequence[Lane], groups: Sequence[Group]) -> Page[Item]:
+    items = people.open_items([lane.pk for lane in lanes]).select_related("ticket", "lane", "taken_by")
+    if chosen.kind:
+        items = items.filter(kind=chosen.kind)
+        items = items.filter(cause=chosen.cause) if chosen.cause else items
+    else:
+        for group in groups:
+            if _is_folded(group):
+                items = items.exclude(Q(lane_id=group.lane_id, kind=group.kind, cause=group.cause))
+    cursor = request.GET.get(CURSOR, "")
+    return read_page(items, ORDER, cursor=cursor, filter_hash=chosen.hash, size=PAGE_SIZE)
+
+
+def _pager(chosen: ItemsFilter, page: Page[Item]) -> Pager:
+    path = reverse("desk")
+    return Pager(
+        previous_url=chosen.url(path, cursor=page.previous) if page.previous else "",
+        next_url=chosen.url(path, cursor=page.next) if page.next else "",
+        notice=_("That page belonged to another list. This is the first page.") if page.is_foreign else "",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLine:
+    """A group as the desk shows it; `requeue_url` only where its items may be requeued together."""
+
+    group: Group
+    text: str
+    lane: Lane
+    hold: Hold | None
+    show_url: str
+    requeue_url: str
+    is_folded: bool
+
+
+def _group_lines(groups: Sequence[Group], lanes: Sequence[Lane]) -> list[GroupLine]:
+    by_id = {lane.pk: lane for lane in lanes}
+    dead = [group for group in groups if group.kind == ItemKind.DEAD]
+    holds = people.holds_over(dead)
+    return [_group_line(group, by_id[group.lane_id], holds.get(group)) for group in groups if group.count > 1]
+
+
+def _group_line(group: Group, lane: Lane, hold: Hold | None) -> GroupLine:
+    query = ItemsFilter(lane.name, group.kind, group.cause)
+    return GroupLine(
+        group=group,
+        text=cause_text(group.kind, group.cause),
+        lane=lane,
+        hold=hold,
+        show_url=query.url(reverse("desk")) + "#items",
+        requeue_url=query.url(reverse("desk_requeue_group")) if query.is_requeueable and group.free else "",
+        is_folded=_is_folded(group),
+    )
+
+
+def _is_folded(group: Group) -> bool:
+    return group.kind == ItemKind.DEAD and group.count > LARGE_GROUP
+
+
+@require_POST
+@needs("decide_item")
+def take_next(request: HttpRequest) -> HttpResponse:
+    person = person_of(request)
+    lane = request.POST.get("lane", "")
+    lane_ids = list(Lane.objects.filter(name=lane).values_list("pk", flat=True)) if is_name(lane) else None
+    taken = people.take_next(person=person, lane_ids=lane_ids, clock=DATABASE_CLOCK)
+    return went(request, taken, person)
+
+
+@require_POST
+@needs("decide_item")
+def take(request: HttpRequest, pk: int) -> HttpResponse:
+    return went(request, people.take(pk, person=person_of(request), clock=DATABASE_CLOCK), person_of(request), item=pk)
+
+
+@require_POST
+@needs("pull_job")
+def pull(request: HttpRequest, pk: int) -> HttpResponse:
+    person = person_of(request)
+    if not people.may(person, "decide_item"):
+        raise Http404
+    reason = "taken before its deadline while the lane was on hold"
+    return went(request, people.pull(pk, person=person, reason=reason, clock=DATABASE_CLOCK), person)
+
+
+def is_name(lane: str) -> bool:
+    return bool(lane) and "\0" not in lane
+
+
+def went(request: HttpRequest, taken: Taken, person: Person, *, item: int | None = None) -> HttpResponse:
+    """To the item that was taken; else back to the desk (or the item) with a sentence why not."""
+    if taken.token is not None:
+        return redirect("item", pk=taken.token.item)
+    if taken.outcome == TakeOutcome.MISSING:
+        raise Http404
+    messages.warning(request, _not_taken(taken, person))
+    return redirect("item", pk=item) if item is not None else redirect("desk")
+
+
+def _not_taken(taken: Taken, person: Person) -> str:
+    if taken.outcome == TakeOutcome.HELD_BY_ANOTHER:
+        holder = Person.objects.filter(pk=taken.held_by or 0).first()
+        name = holder.get_username() if holder is not None else _("somebody else")
+        return _("%(name)s was quicker and has it now.") % {"name": name}
+    if taken.outcome == TakeOutcome.HANDS_FULL:
+        return ngettext(
+            "You hold %(most)d item already. Decide it or give it back first.",
+            "You hold %(most)d items already. Decide one or give it back first.",
+            people.MOST_HELD,
+        ) % {"most": people.MOST_HELD}
+    if taken.outcome == TakeOutcome.ITEM_CLOSED:
+        return _("This item is closed: nothing is left to do on it.")
+    if taken.outcome == TakeOutcome.NOT_ALLOWED_IN_STATE:
+        return _("This ticket does not wait any more: the model has it, it was decided, or its deadline passed.")
+    return nothing_for(person)
+
+
+def nothing_for(person: Person) -> str:
+    """Never "the queue is complete" when it is not."""
+    there = people.supply(person.pk, now=DATABASE_CLOCK.now())
+    if there.held_by_others:
+        return ngettext(
+            "Nothing for you now: %(number)d item is held by others.",
+            "Nothing for you now: %(number)d items are held by others.",
+            there.held_by_others,
+        ) % {"number": there.held_by_others}
+    if there.yours:
+        return _("Nothing else to take: you hold all that is open.")
+    return _("Nothing is open at the desk.")

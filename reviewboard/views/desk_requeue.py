@@ -1,0 +1,136 @@
+"""A group of DEAD jobs requeued from the desk: its preview, and the act on exactly what the preview showed."""
+
+from datetime import timedelta
+
+from django import forms
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.formats import number_format
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.http import require_http_methods
+
+from queue_core import people
+from queue_core.clock import DATABASE_CLOCK
+from queue_core.errors import InvalidRequest
+from queue_core.models import Lane
+from queue_core.people import GroupOutcome, GroupPreview
+from reviewboard.filters import ItemsFilter
+from reviewboard.item_text import cause_text
+from reviewboard.lengths import DEADLINES, SPANS, length_of
+from reviewboard.shapes import Conflict
+from reviewboard.views.permits import needs, person_of
+
+
+class RequeueGroupForm(forms.Form):
+    fingerprint = forms.CharField(widget=forms.HiddenInput, max_length=64)
+    first = forms.ChoiceField(label=gettext_lazy("First new deadline"), choices=DEADLINES, initial="4h")
+    span = forms.ChoiceField(
+        label=gettext_lazy("Spread the deadlines over"),
+        choices=SPANS,
+        initial="2h",
+        help_text=gettext_lazy("The most severe get the nearest ones. Spread, they do not all fall due at once."),
+    )
+    reason = forms.CharField(
+        label=gettext_lazy("Reason"), max_length=500, widget=forms.Textarea(attrs={"rows": 2}),
+        help_text=gettext_lazy("It stands in the audit of every job."),
+    )  # fmt: skip
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs("requeue_item")
+def requeue_group(request: HttpRequest) -> HttpResponse:
+    """The preview of a group, and the act on exactly what the preview showed."""
+    chosen = ItemsFilter.read(request.GET, lanes=list(Lane.objects.values_list("name", flat=True)))
+    if not chosen.is_requeueable:
+        raise Http404
+    lane = get_object_or_404(Lane.objects.select_related("hold__by", "run"), name=chosen.lane)
+    if request.method != "POST":
+        return _preview(request, chosen, lane)
+    form = RequeueGroupForm(request.POST)
+    if not form.is_valid():
+        return _preview(request, chosen, lane, form=form, status=422)
+    now = DATABASE_CLOCK.now()
+    try:
+        done = people.requeue_group(
+            lane.pk,
+            chosen.cause,
+            fingerprint=form.cleaned_data["fingerprint"],
+            first=now + length_of(form.cleaned_data["first"]),
+            span=length_of(form.cleaned_data["span"]),
+            person=person_of(request),
+            reason=form.cleaned_data["reason"],
+            clock=DATABASE_CLOCK,
+        )
+    except InvalidRequest as mistake:
+        form.add_error(mistake.field if mistake.field in form.fields else None, str(mistake))
+        return _preview(request, chosen, lane, form=form, status=422)
+    if done.outcome == GroupOutcome.CHANGED:
+        return _preview(request, chosen, lane, form=form, status=409)
+    messages.success(request, _requeued_text(done))
+    return redirect("desk")
+
+
+def _requeued_text(done: people.GroupRequeued) -> str:
+    text = ngettext("%(number)s job was requeued.", "%(number)s jobs were requeued.", done.requeued) % {
+        "number": number_format(done.requeued, force_grouping=True)
+    }
+    if done.passed_over:
+        moved = ngettext(
+            "%(number)d had moved meanwhile and was left as it is.",
+            "%(number)d had moved meanwhile and were left as they are.",
+            done.passed_over,
+        )
+        text = _("%(first)s %(second)s") % {"first": text, "second": moved % {"number": done.passed_over}}
+    if done.left:
+        rest = ngettext("%(number)s of the group is left.", "%(number)s of the group are left.", done.left) % {
+            "number": number_format(done.left, force_grouping=True)
+        }
+        text = _("%(first)s %(second)s") % {"first": text, "second": rest}
+    return text
+
+
+def _preview(
+    request: HttpRequest,
+    chosen: ItemsFilter,
+    lane: Lane,
+    *,
+    form: RequeueGroupForm | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    now = DATABASE_CLOCK.now()
+    shown = people.preview(lane.pk, chosen.cause, now=now)
+    if form is None:
+        form = RequeueGroupForm(initial={"fingerprint": shown.fingerprint})
+    elif status == 409:
+        # What was typed stays; what is confirmed is the group as it is shown now.
+        form = RequeueGroupForm({**dict(form.data.items()), "fingerprint": shown.fingerprint})
+    context = {
+        "nav": "desk",
+        "as_of": now,
+        "filter": chosen,
+        "lane": lane,
+        "cause": cause_text(chosen.kind, chosen.cause),
+        "preview": shown,
+        "rest": shown.total - shown.count,
+        "drain": _drain_time(lane, shown),
+        "form": form,
+        "conflict": _group_changed(shown) if status == 409 else None,
+    }
+    return render(request, "desk/requeue_group.html", context, status=status)
+
+
+def _group_changed(shown: GroupPreview) -> Conflict:
+    count = number_format(shown.total, force_grouping=True)
+    return Conflict(
+        what=_("The group is not what you confirmed: items came to it, left it, or were taken. Nothing was requeued."),
+        now_is=[(_("In the group now"), count)],
+    )
+
+
+def _drain_time(lane: Lane, shown: GroupPreview) -> timedelta | None:
+    """An estimate from the stage as it runs now; None on hold or without a measured call."""
+    if lane.cap is None or lane.usual_call_time is None:
+        return None
+    return lane.usual_call_time * shown.count / lane.cap

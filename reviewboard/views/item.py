@@ -1,0 +1,180 @@
+"""One item: its content, why people have it, and the rail on which its holder decides it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_safe
+
+from queue_core import audit, people
+from queue_core.clock import DATABASE_CLOCK
+from queue_core.models import Attempt, Decision, Item
+from queue_core.states import ItemEnd, ItemKind
+from reviewboard.evidence_view import Content, content_of
+from reviewboard.item_forms import DecideForm, HandOverForm, RequeueForm, token_of
+from reviewboard.item_text import outcome_text, score_lines, why_here
+from reviewboard.live import LiveVersion, page_or_partial, wants_partial
+from reviewboard.models import Person
+from reviewboard.shapes import Conflict
+from reviewboard.views.desk import KEPT_CLEAR
+from reviewboard.views.permits import needs, person_of
+
+TEMPLATE = "item/item.html"
+
+
+@require_safe
+@needs("decide_item")
+def item(request: HttpRequest, pk: int) -> HttpResponse:
+    found, person, now = item_for_decider(pk), person_of(request), DATABASE_CLOCK.now()
+    standing = Holding.of(found, person, now)
+    version = LiveVersion.of(now, standing, found.closed_as)
+    context: dict[str, Any] = {"nav": "desk", "item": found, "holding": standing}
+    if not wants_partial(request):
+        context |= whole_page(request, found, person, standing)
+    return page_or_partial(request, TEMPLATE, "live", context, version=version)
+
+
+def item_for_decider(pk: int) -> Item:
+    rows = Item.objects.select_related("ticket", "lane", "job__evidence", "taken_by")
+    found = rows.filter(pk=pk).first()
+    if found is None:
+        raise Http404
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """Who has the item: state is yours, others, free or closed."""
+
+    state: str
+    by: str = ""
+    until: datetime | None = None
+    fence: int = 0
+
+    @classmethod
+    def of(cls, item: Item, person: Person, now: datetime) -> "Holding":
+        if item.closed_at is not None:
+            return cls("closed")
+        if item.taken_by is None or item.taken_until is None or item.taken_until <= now:
+            return cls("free", fence=item.fence)
+        state = "yours" if item.taken_by_id == person.pk else "others"
+        return cls(state, item.taken_by.get_username(), item.taken_until, item.fence)
+
+    @property
+    def is_yours(self) -> bool:
+        return self.state == "yours"
+
+
+def whole_page(request: HttpRequest, item: Item, person: Person, holding: Holding) -> dict[str, Any]:
+    attempts = list(Attempt.objects.filter(job=item.job).select_related("policy").order_by("fence"))
+    answer = next((attempt for attempt in reversed(attempts) if attempt.is_committed), None)
+    context = {
+        "why": why_here(item, attempts),
+        "attempts": [(attempt, outcome_text(attempt)) for attempt in attempts if attempt.worker],
+        "scores": score_lines(answer),
+        "answer": answer,
+        "decisions": decisions_of(item),
+        "content": shown_content(item, person, holding),
+        "keep_key": keep_key(item),
+        "kept_clear": request.session.pop(KEPT_CLEAR, ""),
+    }
+    return context | (forms_of(item, person) if holding.is_yours else {})
+
+
+def forms_of(item: Item, person: Person) -> dict[str, Any]:
+    token = token_of(item)
+    may_requeue = item.kind == ItemKind.DEAD and people.may(person, "requeue_item")
+    return {
+        "token": token,
+        "form": DecideForm(initial=token),
+        "requeue_form": RequeueForm(initial=token, auto_id="id_requeue_%s") if may_requeue else None,
+        "hand_over_form": HandOverForm(initial=token, person=person, auto_id="id_hand_over_%s"),
+    }
+
+
+def keep_key(item: Item) -> str:
+    """Under which the browser keeps typed text: item and assignment, so that no note slips into another's hands."""
+    return "" if item.job.evidence.is_restricted else f"item-{item.pk}-{item.fence}"
+
+
+def decisions_of(item: Item) -> list[Decision]:
+    chain = Decision.objects.filter(ticket=item.ticket, revision=item.job.revision)
+    return list(chain.select_related("person", "reason_code").order_by("pk"))
+
+
+def shown_content(item: Item, person: Person, holding: Holding) -> Content | None:
+    """What this reader may see of the content; None for restricted evidence without the right or the need.
+
+    Restricted evidence is for its item's holder only, and its reading is on record before the bytes leave.
+    """
+    evidence = item.job.evidence
+    if evidence.is_restricted:
+        if not (holding.is_yours and people.may(person, "view_evidence")):
+            return None
+        with transaction.atomic():
+            audit.record(
+                "evidence.read", now=DATABASE_CLOCK.now(), actor=person, subject=item, lane=item.lane,
+                reason="restricted evidence shown to the item's holder",
+            )  # fmt: skip
+    return content_of(evidence)
+
+
+def refused(
+    request: HttpRequest, pk: int, *, status: int, changed: dict[str, Any] | None = None, typed: str = ""
+) -> HttpResponse:
+    """The item as it is now, with what was typed: 409 says what changed, 422 what to correct."""
+    found, person, now = item_for_decider(pk), person_of(request), DATABASE_CLOCK.now()
+    holding = Holding.of(found, person, now)
+    context: dict[str, Any] = {"nav": "desk", "item": found, "holding": holding, "as_of": now}
+    context |= whole_page(request, found, person, holding)
+    context |= {"live_version": str(LiveVersion.of(now, holding, found.closed_as))}
+    context |= {"typed": [(_("Your note"), typed)] if typed and not holding.is_yours else []}
+    if status == 409:
+        context["conflict"] = conflict_of(found, holding, context["decisions"])
+    context |= changed or {}
+    template = f"{TEMPLATE}#work" if wants_partial(request) else TEMPLATE
+    return render(request, template, context, status=status)
+
+
+def time_left(request: HttpRequest, pk: int, *, status: int) -> HttpResponse:
+    """The polled part alone."""
+    found, person, now = item_for_decider(pk), person_of(request), DATABASE_CLOCK.now()
+    standing = Holding.of(found, person, now)
+    version = LiveVersion.of(now, standing, found.closed_as)
+    context = {"item": found, "holding": standing}
+    return page_or_partial(request, TEMPLATE, "live", context, version=version, status=status)
+
+
+def conflict_of(item: Item, holding: Holding, decisions: Sequence[Decision]) -> Conflict:
+    """What happened to the item meanwhile, and who did it."""
+    if item.closed_as == ItemEnd.DECIDED and decisions:
+        last = decisions[-1]
+        by = last.person.get_username() if last.person is not None else _("the model")
+        ground = last.reason_code.title if last.reason_code is not None else "–"
+        return Conflict(
+            what=_("The item was decided before your decision arrived. That decision stands; yours changed nothing."),
+            who=_("Decided by %(name)s.") % {"name": by},
+            at=last.decided_at,
+            now_is=[(_("Decision"), last.verdict or "–"), (_("Reason code"), ground)],
+        )
+    if item.closed_as is not None:
+        return Conflict(
+            what=_("The item was closed meanwhile: %(how)s. Your decision changed nothing.")
+            % {"how": ItemEnd(item.closed_as).label},
+            at=item.closed_at,
+        )
+    if holding.state == "others":
+        return Conflict(
+            what=_("Your assignment was over and somebody else has the item now. Your decision changed nothing."),
+            who=_("Taken by %(name)s.") % {"name": holding.by},
+        )
+    if holding.is_yours:
+        return Conflict(
+            what=_("This page was of an older assignment. You took the item again since; look once more and decide."),
+        )
+    return Conflict(what=_("Your assignment was over. Nothing was changed. Take the item again to decide it."))
