@@ -30,7 +30,7 @@ class PresenceStep(bootsteps.StartStopStep):
         presence.worker_seen(consumer.hostname, starts=True)
         self._timer = consumer.timer.call_repeatedly(presence.EVERY, presence.worker_seen, (consumer.hostname,))
 
-    def stop(self, consumer: Any) -> None:  # noqa: ARG002
+    def stop(self, consumer: Any) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

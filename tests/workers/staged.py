@@ -97,7 +97,7 @@ class StagedConnection:
             time.sleep(float(self._read("pause", "0.5")))
         return Verdict({"offensive": SCORES[text]}, model="staged", usage={"tokens": 3})
 
-    def check_health(self, time_limit: timedelta) -> Health:  # noqa: ARG002
+    def check_health(self, time_limit: timedelta) -> Health:
         self._append("looks", "look")
         return Health(self._read("condition", "up") == "up", "staged")
 
