@@ -655,7 +655,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='lane',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('run__isnull', False), ('hold__isnull', True), ('cap__gte', 1)), models.Q(('run__isnull', True), ('cap__isnull', True)), _connector='OR'), name='lane_runs_a_stage_or_is_on_hold'),
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('run__isnull', False), ('hold__isnull', True), ('cap__isnull', False), ('cap__gte', 1)), models.Q(('run__isnull', True), ('cap__isnull', True)), _connector='OR'), name='lane_runs_a_stage_or_is_on_hold'),
         ),
         migrations.AddIndex(
             model_name='hold',
@@ -695,7 +695,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='attempt',
-            constraint=models.CheckConstraint(condition=models.Q(('is_committed', False), ('outcome__in', ['verdict', 'refused', 'input_rejected']), _connector='OR'), name='attempt_committed_by_an_answer'),
+            constraint=models.CheckConstraint(condition=models.Q(('is_committed', False), models.Q(('outcome__in', ['verdict', 'refused', 'input_rejected']), ('outcome__isnull', False)), _connector='OR'), name='attempt_committed_by_an_answer'),
         ),
         migrations.AddConstraint(
             model_name='ticket',
@@ -723,7 +723,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='message',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('seq__isnull', True), ('ticket__isnull', True)), models.Q(('seq__gte', 1), ('ticket__isnull', False)), _connector='OR'), name='message_of_a_ticket_has_a_seq'),
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('seq__isnull', True), ('ticket__isnull', True)), models.Q(('seq__gte', 1), ('seq__isnull', False), ('ticket__isnull', False)), _connector='OR'), name='message_of_a_ticket_has_a_seq'),
         ),
         migrations.AddConstraint(
             model_name='message',
@@ -852,5 +852,13 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='decision',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('replaces__isnull', True), ('why', 'first')), models.Q(models.Q(('why', 'first'), _negated=True), ('replaces__isnull', False)), _connector='OR'), name='decision_first_replaces_nothing'),
+        ),
+        migrations.AddConstraint(
+            model_name='job',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'WAITING'), _negated=True), ('attempts__lt', models.F('max_attempts')), _connector='OR'), name='job_waits_with_a_try_left'),
+        ),
+        migrations.AddConstraint(
+            model_name='lane',
+            constraint=models.CheckConstraint(condition=models.Q(('deadline_default__gt', datetime.timedelta(0))), name='lane_deadline_default_positive', violation_error_message="The deadline when none is sent lies after the ticket's arrival."),
         ),
     ]

@@ -48,6 +48,10 @@ class Job(models.Model):
             models.CheckConstraint(
                 condition=Q(attempts__lte=F("fence")) & Q(max_attempts__gte=1), name="job_attempts_within_fence"
             ),
+            models.CheckConstraint(
+                condition=~Q(state=JobState.WAITING) | Q(attempts__lt=F("max_attempts")),
+                name="job_waits_with_a_try_left",
+            ),
             models.CheckConstraint(condition=Q(deadline__gt=F("queued_at")), name="job_deadline_after_queued"),
             models.CheckConstraint(
                 condition=Q(lease_until__isnull=True) | Q(fence__gte=1), name="job_lease_needs_a_fence"
@@ -138,7 +142,8 @@ class Attempt(models.Model):
                 name="attempt_outcome_when_ended",
             ),
             models.CheckConstraint(
-                condition=Q(is_committed=False) | Q(outcome__in=["verdict", "refused", "input_rejected"]),
+                condition=Q(is_committed=False)
+                | Q(outcome__isnull=False, outcome__in=["verdict", "refused", "input_rejected"]),
                 name="attempt_committed_by_an_answer",
             ),
         ]

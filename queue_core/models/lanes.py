@@ -176,12 +176,17 @@ class Lane(models.Model):
             ),
             models.CheckConstraint(condition=Q(severity_default__lte=3), name="lane_severity_default_in_0_to_3"),
             models.CheckConstraint(
+                condition=Q(deadline_default__gt=timedelta(0)),
+                name="lane_deadline_default_positive",
+                violation_error_message=_("The deadline when none is sent lies after the ticket's arrival."),
+            ),
+            models.CheckConstraint(
                 condition=Q(backoff_base__gt=timedelta(0)) & Q(backoff_cap__gte=F("backoff_base")),
                 name="lane_backoff_in_order",
                 violation_error_message=_("The longest back-off is at least the first."),
             ),
             models.CheckConstraint(
-                condition=(Q(run__isnull=False) & Q(hold__isnull=True) & Q(cap__gte=1))
+                condition=(Q(run__isnull=False) & Q(hold__isnull=True) & Q(cap__isnull=False) & Q(cap__gte=1))
                 | (Q(run__isnull=True) & Q(cap__isnull=True)),
                 name="lane_runs_a_stage_or_is_on_hold",
             ),

@@ -35,7 +35,8 @@ class Message(models.Model):
                 fields=["decision"], condition=Q(kind=MessageKind.DECISION), name="message_once_a_decision"
             ),
             models.CheckConstraint(
-                condition=Q(ticket__isnull=True, seq__isnull=True) | Q(ticket__isnull=False, seq__gte=1),
+                condition=Q(ticket__isnull=True, seq__isnull=True)
+                | Q(ticket__isnull=False, seq__isnull=False, seq__gte=1),
                 name="message_of_a_ticket_has_a_seq",
             ),
             models.CheckConstraint(
