@@ -3,9 +3,10 @@
 from queue_core.where.counting import COUNT_CAP, LayerCount, LayerTable, in_layer, layers
 from queue_core.where.facts import HoldFacts, LaneFacts, Limit, facts_of, lanes_to_read
 from queue_core.where.locating import judge, locate
-from queue_core.where.words import Cause, Layer, Moves, Standing
+from queue_core.where.words import CLAIMABLE, Cause, Layer, Moves, Standing
 
 __all__ = [
+    "CLAIMABLE",
     "COUNT_CAP",
     "Cause",
     "HoldFacts",

@@ -32,7 +32,7 @@ class HoldFacts:
     note: str
 
     def may_resume(self, now: datetime) -> bool:
-        return not self.is_automatic and now - self.since < RESUME_WITHIN
+        return not self.is_automatic and now - self.since <= RESUME_WITHIN
 
 
 @dataclass(frozen=True, slots=True)

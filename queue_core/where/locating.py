@@ -1,6 +1,7 @@
 """Where one job stands. `counting.LAYER_CASE` says the same for all rows; a property test holds them equal."""
 
 from datetime import datetime
+from typing import Any
 
 from queue_core.models import Decision, Item, Job
 from queue_core.states import DeadReason, ItemEnd, JobState
@@ -43,7 +44,7 @@ def _with_people(item: Item, now: datetime) -> Standing:
 
 def _held(job: Job, lane: LaneFacts) -> Standing:
     hold = lane.hold
-    params = {"deadline": job.deadline}
+    params: dict[str, Any] = {"deadline": job.deadline}
     if hold is None:
         return Standing(Layer.HELD, Cause.HELD_AUTOMATICALLY, Moves.LEAD_STARTS_PROBE, params)
     params |= {"since": hold.since, "reason": hold.reason, "by": hold.by, "until": hold.until}

@@ -94,8 +94,8 @@ def test_locate_on_a_persons_hold_says_who_and_offers_to_resume_for_fifteen_minu
     Hold.objects.filter(lane=lane).update(is_automatic=False, by=olga, reason="desk_full", started_at=at(0))
     job = waiting_job(lane, deadline=5000)
 
-    assert said(job, 899) == (Layer.HELD, Cause.HELD_BY_PERSON, Moves.LEAD_RESUMES)
-    assert said(job, 900) == (Layer.HELD, Cause.HELD_BY_PERSON, Moves.LEAD_STARTS_PROBE)
+    assert said(job, 900) == (Layer.HELD, Cause.HELD_BY_PERSON, Moves.LEAD_RESUMES)
+    assert said(job, 900.001) == (Layer.HELD, Cause.HELD_BY_PERSON, Moves.LEAD_STARTS_PROBE)
     assert where.locate(job, now=at(1)).params["by"] == "olga"
 
 
