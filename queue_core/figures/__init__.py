@@ -6,16 +6,21 @@ from queue_core.figures.flow import Flow
 from queue_core.figures.leases import Lease, Leases, running_leases
 from queue_core.figures.panels import Panel
 from queue_core.figures.snapshot import snapshot
+from queue_core.figures.state import LaneState, is_growing, stalled_since, state_of
 
 __all__ = [
     "Account",
     "Flow",
     "LaneFigures",
+    "LaneState",
     "Lease",
     "Leases",
     "Panel",
     "account",
     "board",
+    "is_growing",
     "running_leases",
     "snapshot",
+    "stalled_since",
+    "state_of",
 ]

@@ -38,6 +38,16 @@ JOIN queue_core_ticket t ON t.id = j.ticket_id
 """
 
 
+#: Results committed under each lane's run, counted no further than its soak needs.
+COMPLETED = """
+SELECT l.id, (
+  SELECT count(*) FROM (
+    SELECT 1 FROM queue_core_attempt a
+    WHERE a.lane_id = l.id AND a.run_id = l.run AND a.started_at >= l.since AND a.is_committed LIMIT l.needed) c)
+FROM unnest(%s::bigint[], %s::bigint[], %s::timestamptz[], %s::bigint[]) AS l(id, run, since, needed)
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class LaneFigures:
     """One lane as of one moment."""
@@ -50,6 +60,15 @@ class LaneFigures:
     flow: Panel[Flow]
     exposure: Exposure | None
     outage: Outage | None
+    completions: int
+
+    @property
+    def is_soaked(self) -> bool:
+        """Whether the run has had its least time and completions. The gate says whether it may be raised."""
+        run = self.lane.run
+        if run is None:
+            return False
+        return self.completions >= run.soak_completions and self.now - run.started_at >= run.soak_time
 
     @property
     def hours_of_work(self) -> float | None:
@@ -67,6 +86,7 @@ def board(lanes: Sequence[Lane], *, now: datetime) -> list[LaneFigures]:
     passing = _panels("passing", ids, lambda: passing_soon(ids, now=now), now)
     flow = _panels("flow", ids, lambda: flows(ids, now=now), now)
     exposures = _panels("exposure", ids, lambda: exposed(ids), now)
+    completed = completions(lanes)
     outages = last_outages({lane.connection_id for lane in lanes})
     return [
         LaneFigures(
@@ -78,6 +98,7 @@ def board(lanes: Sequence[Lane], *, now: datetime) -> list[LaneFigures]:
             flow=flow[lane.pk],
             exposure=exposures[lane.pk].value,
             outage=outages.get(lane.connection_id),
+            completions=completed.get(lane.pk, 0),
         )
         for lane in lanes
     ]
@@ -104,6 +125,16 @@ def exposed(lane_ids: Collection[int]) -> dict[int, Exposure | None]:
             exposure = Exposure(code)
             found[lane] = exposure if worst is None else max(worst, exposure, key=order.index)
     return found
+
+
+def completions(lanes: Sequence[Lane]) -> dict[int, int]:
+    """Of each running lane, how many of the completions that its soak needs."""
+    runs = [(lane.pk, run.pk, run.started_at, run.soak_completions) for lane in lanes if (run := lane.run) is not None]
+    if not runs:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(COMPLETED, [list(column) for column in zip(*runs, strict=True)])
+        return dict(cursor.fetchall())
 
 
 def last_outages(connection_ids: Collection[int]) -> dict[int, Outage]:
