@@ -1,0 +1,295 @@
+"""A lane's figures as the board and its own page show them: headline, next step, four figures, layer bar."""
+
+from datetime import datetime, timedelta
+
+from django.urls import reverse
+from django.utils.formats import number_format
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from queue_core import figures
+from queue_core.figures import LaneFigures, LaneState
+from queue_core.models import Lane
+from queue_core.states import HoldReason
+from queue_core.where import COUNT_CAP, Layer
+from reviewboard.drawing import LayerBar, LayerPart, layer_bar
+from reviewboard.shapes import Figure, FigurePart, Headline, NextStep, Tone
+from reviewboard.templatetags.board import count, count_capped, duration
+from reviewboard.where_text import hold_reason, layer_name, layer_note, moment
+
+TONES = {
+    LaneState.NOT_JUDGED: Tone.BAD,
+    LaneState.NOBODY: Tone.BAD,
+    LaneState.HELD_AUTOMATICALLY: Tone.HOLD,
+    LaneState.NO_PROGRESS: Tone.BAD,
+    LaneState.HELD_BY_PERSON: Tone.HOLD,
+    LaneState.GROWING: Tone.WARN,
+    LaneState.LATE: Tone.WARN,
+    LaneState.PAUSED: Tone.WARN,
+    LaneState.RAMPING: Tone.INFO,
+    LaneState.STEADY: Tone.GOOD,
+}
+
+
+def title_of(lane: Lane) -> str:
+    return lane.title or lane.name
+
+
+def lane_url(lane: Lane) -> str:
+    return reverse("lane", args=[lane.name])
+
+
+def headline(found: LaneFigures, state: LaneState, *, level: int) -> Headline:
+    cause, since = _cause(found, state)
+    word = _word(found, state)
+    alarm = ""
+    if state == LaneState.HELD_AUTOMATICALLY and found.facts.hold and found.facts.hold.reason != HoldReason.NEW_LANE:
+        alarm = _("The lane %(lane)s put itself on hold: %(reason)s.") % {
+            "lane": title_of(found.lane),
+            "reason": hold_reason(found.facts.hold.reason),
+        }
+    return Headline(
+        subject=f"lane-{found.lane.pk}",
+        state=state.value,
+        word=word,
+        tone=TONES[state],
+        cause=cause,
+        since=since,
+        name=title_of(found.lane),
+        url=lane_url(found.lane),
+        alarm=alarm,
+        level=level,
+    )
+
+
+def _word(found: LaneFigures, state: LaneState) -> str:
+    match state:
+        case LaneState.HELD_AUTOMATICALLY | LaneState.HELD_BY_PERSON:
+            return _("on hold")
+        case LaneState.NOT_JUDGED:
+            return _("nobody judges the guardrails")
+        case LaneState.NOBODY:
+            return _("nobody is working")
+        case LaneState.NO_PROGRESS:
+            return _("no progress")
+        case LaneState.GROWING:
+            flow = found.flow.value
+            return _("GROWING by %(rate)s/min") % {"rate": rate_text(flow.growth if flow else 0)}
+        case LaneState.PAUSED:
+            return _("pausing")
+        case LaneState.RAMPING:
+            return stage_text(found.lane)
+    return _("running")
+
+
+def stage_text(lane: Lane) -> str:
+    run = lane.run
+    if run is None:
+        return _("on hold")
+    return _("running stage %(number)d, %(name)s") % {"number": run.number, "name": run.name}
+
+
+def _cause(found: LaneFigures, state: LaneState) -> tuple[str, datetime | None]:
+    hold, run = found.facts.hold, found.lane.run
+    if state in (LaneState.HELD_AUTOMATICALLY, LaneState.HELD_BY_PERSON):
+        return (_hold_cause(found), hold.since if hold else None)
+    match state:
+        case LaneState.NOT_JUDGED:
+            return _("Nothing is claimed while nobody judges"), found.facts.judged_at
+        case LaneState.NOBODY:
+            return _("There is room in the stage, but no worker was seen for 30 seconds."), None
+        case LaneState.NO_PROGRESS:
+            return _("Work waits, but no call has ended with a result"), figures.stalled_since(found)
+        case LaneState.PAUSED:
+            return _("The model asked for a pause until %(at)s.") % {"at": moment(found.facts.retry_until)}, None
+        case LaneState.LATE:
+            return _("The oldest wait is over the target of %(target)s.") % {
+                "target": duration(found.lane.wait_target)
+            }, None
+        case LaneState.GROWING if run is not None and not run.is_last:
+            return stage_text(found.lane), run.started_at
+        case LaneState.RAMPING | LaneState.STEADY if run is not None:
+            by = run.raised_by
+            return (_("raised by %(person)s") % {"person": by.get_username()} if by else ""), run.started_at
+    return "", None
+
+
+def _hold_cause(found: LaneFigures) -> str:
+    hold = found.facts.hold
+    if hold is None:
+        return ""
+    values = {"reason": hold_reason(hold.reason), "person": hold.by, "until": moment(hold.until)}
+    if hold.is_automatic:
+        return _("automatically: %(reason)s") % values
+    if hold.until is not None:
+        return _("by %(person)s: %(reason)s, on purpose until %(until)s") % values
+    return _("by %(person)s: %(reason)s") % values
+
+
+def next_step(found: LaneFigures, state: LaneState, *, may_raise: bool, on_page: bool = False) -> NextStep:
+    """The one thing to do, and who may."""
+    url = ("" if on_page else lane_url(found.lane)) + "#raise"
+    who = _("You may do this.") if may_raise else _("A lead may do this.")
+    match state:
+        case LaneState.HELD_AUTOMATICALLY | LaneState.HELD_BY_PERSON:
+            return NextStep(_held_step(found), _held_label(found), url, who)
+        case LaneState.NOT_JUDGED:
+            return NextStep(_("Start the scheduler or a worker."), who=_("A platform engineer does this."))
+        case LaneState.NOBODY:
+            return NextStep(_("Start workers."), who=_("A platform engineer does this."))
+        case LaneState.NO_PROGRESS:
+            url = ("" if on_page else lane_url(found.lane)) + "#leases"
+            return NextStep(
+                _("Look who holds what, and put the lane on hold if it does not move."), _("Who holds what"), url
+            )
+        case LaneState.PAUSED:
+            return NextStep(_("Nothing to do: it moves by itself at %(at)s.") % {"at": moment(found.facts.retry_until)})
+        case LaneState.STEADY:
+            return NextStep(_("Nothing to do: it runs by itself."))
+    run = found.lane.run
+    if run is None or run.is_last:
+        return NextStep(_("More comes in than the model answers, and there is no higher stage in the plan."))
+    if found.is_soaked:
+        text = _("Stage %(number)d has run its time. Look at the gate; then raise the stage.")
+        return NextStep(text % {"number": run.number}, _("Raise the stage"), url, who)
+    return NextStep(_soaking(found))
+
+
+def _held_step(found: LaneFigures) -> str:
+    model = found.lane.connection
+    if model.health_is_good is False:
+        return _("The model does not answer its health check. Start the probe when it does.")
+    if model.health_is_good and model.health_since is not None:
+        return _("The model answers its health check since %(at)s. A few harmless tickets go first.") % {
+            "at": moment(model.health_since)
+        }
+    return _("Nothing moves before a person starts the probe. A few harmless tickets go first.")
+
+
+def _held_label(found: LaneFigures) -> str:
+    hold = found.facts.hold
+    if hold is not None and hold.may_resume(found.now):
+        return _("Resume or start the probe")
+    return _("Start the probe")
+
+
+def _soaking(found: LaneFigures) -> str:
+    run = found.lane.run
+    if run is None:
+        return ""
+    if found.completions < run.soak_completions:
+        text = _("Nothing to do yet: stage %(number)d proves itself, %(done)d of %(needed)d completions.")
+        return text % {"number": run.number, "done": found.completions, "needed": run.soak_completions}
+    return _("Nothing to do yet: stage %(number)d proves itself until %(at)s.") % {
+        "number": run.number,
+        "at": moment(run.started_at + run.soak_time),
+    }
+
+
+def four_figures(found: LaneFigures) -> list[Figure]:
+    return [_oldest(found), _passing(found), _flow(found), _people(found)]
+
+
+def _oldest(found: LaneFigures) -> Figure:
+    table = found.layers.value
+    ready, held = (table.oldest_ready, table.oldest_held) if table else (None, None)
+    note = _("target %(target)s") % {"target": duration(found.lane.wait_target)}
+    if table is None:
+        return Figure(_("Oldest wait"), [FigurePart("–")], _("not read yet"))
+    return Figure(
+        _("Oldest wait"),
+        [
+            FigurePart(duration(ready), _("ready"), _age_tone(found, ready)),
+            FigurePart(duration(held), _("held"), None if _is_on_purpose(found) else _age_tone(found, held)),
+        ],
+        note,
+        found.layers.kept_from,
+    )
+
+
+def _age_tone(found: LaneFigures, age: timedelta | None) -> Tone | None:
+    return Tone.BAD if age is not None and age > found.lane.wait_target else None
+
+
+def _is_on_purpose(found: LaneFigures) -> bool:
+    """A person's hold with an end that is not over: the only one whose age alarms nobody."""
+    hold = found.facts.hold
+    return hold is not None and not hold.is_automatic and hold.until is not None and hold.until > found.now
+
+
+def _passing(found: LaneFigures) -> Figure:
+    passing, label = found.passing.value, _("Deadline within the hour")
+    if passing is None:
+        return Figure(label, [FigurePart("–")], _("not read yet"))
+    total = sum(passing.values())
+    parts = [FigurePart(count_capped(total), tone=Tone.WARN if total else None)]
+    parts += [
+        FigurePart(count_capped(number), _("severity %(severity)d") % {"severity": severity})
+        for severity, number in passing.items()
+    ]
+    return Figure(label, parts if total else parts[:1], kept_from=found.passing.kept_from)
+
+
+def _flow(found: LaneFigures) -> Figure:
+    flow, label = found.flow.value, _("A minute, over the last five")
+    if flow is None:
+        return Figure(label, [FigurePart("–")], _("not read yet"))
+    tone = Tone.WARN if figures.is_growing(found) else None
+    return Figure(
+        label,
+        [
+            FigurePart(rate_text(flow.decided), _("decided")),
+            FigurePart(rate_text(flow.arriving), _("arriving"), tone),
+        ],
+        kept_from=found.flow.kept_from,
+    )
+
+
+def _people(found: LaneFigures) -> Figure:
+    table, label, hours = found.layers.value, _("Waiting for people"), found.hours_of_work
+    if table is None:
+        return Figure(label, [FigurePart("–")], _("not read yet"))
+    items = table.count_of(Layer.PEOPLE)
+    if hours is None:
+        return Figure(label, [FigurePart(count_capped(items), _("items"))], kept_from=found.layers.kept_from)
+    note = ngettext("%(items)s item at %(pace)s an hour", "%(items)s items at %(pace)s an hour", items) % {
+        "items": count_capped(items),
+        "pace": count(found.lane.desk_items_per_hour),
+    }
+    work = duration(timedelta(hours=hours)) if items else duration(timedelta(0))
+    text = _("over %(work)s") % {"work": work} if items >= COUNT_CAP else work
+    parts = [FigurePart(text, _("of work"))] if items else [FigurePart(_("none"))]
+    return Figure(label, parts, note if items else "", found.layers.kept_from, is_estimate=bool(items))
+
+
+def bar(found: LaneFigures) -> LayerBar:
+    table = found.layers.value
+    counts = table.counts if table else {}
+    return layer_bar(
+        [
+            LayerPart(
+                layer.value,
+                layer_name(layer),
+                counts[layer].count if layer in counts else 0,
+                counts[layer].oldest if layer in counts else None,
+                layer_note(layer),
+            )
+            for layer in Layer
+        ]
+    )
+
+
+def line_text(found: LaneFigures) -> str:
+    """A healthy lane in half a line."""
+    table, flow = found.layers.value, found.flow.value
+    if table is None or flow is None:
+        return _("figures are not read yet")
+    values = {"oldest": duration(table.oldest_ready), "rate": rate_text(flow.decided)}
+    if table.oldest_ready is None:
+        return _("nothing waits, %(rate)s/min") % values
+    return _("oldest %(oldest)s, %(rate)s/min") % values
+
+
+def rate_text(rate: float) -> str:
+    """A rate a minute: whole from ten on, one digit below."""
+    return number_format(rate, 0 if rate >= 10 or rate == int(rate) else 1, force_grouping=True)

@@ -1,0 +1,34 @@
+"""Whether wake-ups can be sent. For showing only: the work is in the database."""
+
+import logging
+import threading
+import time
+
+from celery import current_app
+
+logger = logging.getLogger(__name__)
+
+#: One look serves every page for so many seconds: a page must not hang on a broker that does not answer.
+LOOK_LASTS = 10.0
+PATIENCE = 1
+
+_lock = threading.Lock()
+_looks: list[tuple[float, bool]] = []
+
+
+def is_reachable() -> bool:
+    with _lock:
+        moment = time.monotonic()
+        if not _looks or moment - _looks[-1][0] > LOOK_LASTS:
+            _looks[:] = [(moment, _look())]
+        return _looks[-1][1]
+
+
+def _look() -> bool:
+    try:
+        with current_app.connection_for_write(connect_timeout=PATIENCE) as connection:
+            connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0, timeout=PATIENCE)
+    except Exception as error:  # noqa: BLE001  (whatever a broker's client raises, the answer is no)
+        logger.warning("the broker cannot be reached: %s: %s", type(error).__name__, error)
+        return False
+    return True

@@ -1,0 +1,128 @@
+"""What happened to a lane: runs and holds with what people saw, and the acts of the audit."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from queue_core.models import AuditEntry, Hold, Lane, StageRun
+from queue_core.states import HoldForm, RunEnd
+from reviewboard.ramp_text import figure_name, measure_text, stage_name
+from reviewboard.shapes import Text, Tone
+from reviewboard.templatetags.board import count_capped
+from reviewboard.where_text import hold_reason
+
+SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """One run or one hold. `frozen` are the figures that were kept beside a raise."""
+
+    what: Text
+    tone: Tone
+    at: datetime
+    until: datetime | None
+    ended: Text
+    who: str
+    why: str
+    override: str
+    frozen: Sequence[tuple[Text, Text]]
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    at: datetime
+    who: str
+    what: Text
+    why: str
+
+
+def history(lane: Lane) -> list[Chapter]:
+    """The newest first."""
+    runs = StageRun.objects.filter(lane=lane).select_related("raised_by").order_by("-started_at")[:SHOWN]
+    holds = Hold.objects.filter(lane=lane).select_related("by").order_by("-started_at")[:SHOWN]
+    chapters = [*map(_of_run, runs), *map(_of_hold, holds)]
+    return sorted(chapters, key=lambda one: one.at, reverse=True)[:SHOWN]
+
+
+def acts(lane: Lane) -> list[Act]:
+    entries = AuditEntry.objects.filter(lane=lane).order_by("-pk")[:SHOWN]
+    return [Act(one.at, one.actor_name, act_name(one.act), one.reason) for one in entries]
+
+
+def act_name(code: str) -> str:
+    """An act in words; its code where a later version wrote one that this one does not know."""
+    names = {
+        "stage.raised": _("raised the stage"),
+        "stage.stepped_down": _("stepped down"),
+        "lane.held": _("put the lane on hold"),
+        "lane.results_refused": _("refused the running results"),
+        "lane.resumed": _("resumed the lane"),
+        "lane.cap_set": _("set the cap"),
+        "lane.created": _("created the lane"),
+        "lane.changed": _("changed the lane's set-up"),
+        "lane.plan_changed": _("changed the plan"),
+        "policy.forced": _("put a policy into force"),
+        "connection.changed": _("changed the connection"),
+        "modelconnection.changed": _("changed the connection"),
+        "outage.opened": _("opened an outage"),
+        "outage.closed": _("closed an outage"),
+    }
+    return names.get(code, code)
+
+
+def _of_run(run: StageRun) -> Chapter:
+    return Chapter(
+        what=stage_name(run),
+        tone=Tone.INFO,
+        at=run.started_at,
+        until=run.ended_at,
+        ended=RunEnd(run.ended_as).label if run.ended_as else _("runs now"),
+        who=run.raised_by.get_username() if run.raised_by else _("the system"),
+        why=run.reason,
+        override=run.override_reason,
+        frozen=frozen_figures(run.figures),
+    )
+
+
+def _of_hold(hold: Hold) -> Chapter:
+    automatically = _("automatically: %(reason)s") % {"reason": hold_reason(hold.reason)}
+    return Chapter(
+        what=_("on hold") if hold.form == HoldForm.HOLD else _("on hold, running results refused"),
+        tone=Tone.HOLD,
+        at=hold.started_at,
+        until=hold.ended_at,
+        ended=_("ended") if hold.ended_at else _("stands now"),
+        who=hold.by.get_username() if hold.by else _("the system"),
+        why=automatically if hold.is_automatic else hold_reason(hold.reason),
+        override=hold.note,
+        frozen=(),
+    )
+
+
+def frozen_figures(kept: Mapping[str, Any]) -> list[tuple[Text, Text]]:
+    """Figures as they were frozen. What an older version did not keep is left out."""
+    rows: list[tuple[Text, Text]] = [
+        (
+            figure_name(line["figure"]),
+            _("%(measured)s, limit %(limit)s, of %(sample)s calls")
+            % {
+                "measured": measure_text(line["figure"], line["measured"]),
+                "limit": measure_text(line["figure"], line["limit"]),
+                "sample": line["sample"],
+            },
+        )
+        for line in kept.get("lines", [])
+    ]
+    load = kept.get("load") or {}
+    names = {
+        "waiting": _("waiting"),
+        "last_attempt": _("of them on the last attempt"),
+        "running": _("running"),
+        "people_waiting": _("waiting for people"),
+    }
+    rows += [(name, count_capped(load[key], 20_000)) for key, name in names.items() if key in load]
+    return rows

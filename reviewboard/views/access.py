@@ -1,0 +1,45 @@
+"""Getters with the permission in their names. Unknown and forbidden are the same answer: it does not exist here."""
+
+from django.http import Http404, HttpRequest
+
+from queue_core import people, where
+from queue_core.models import Lane
+from reviewboard.models import Person
+from reviewboard.views.permits import person_of
+
+
+def lanes_to_view(request: HttpRequest) -> list[Lane]:
+    """Every lane, for those who may see the board, with the rows that its figures are made of."""
+    _require(request, "view_board")
+    return list(where.lanes_to_read().select_related("run__raised_by"))
+
+
+def lane_to_view(request: HttpRequest, name: str) -> Lane:
+    return _lane(request, name, "view_board")
+
+
+def lane_to_hold(request: HttpRequest, name: str) -> Lane:
+    return _lane(request, name, "hold_lane")
+
+
+def lane_to_raise(request: HttpRequest, name: str) -> Lane:
+    return _lane(request, name, "raise_stage")
+
+
+def may(request: HttpRequest, permission: str) -> bool:
+    return people.may(person_of(request), permission)
+
+
+def _lane(request: HttpRequest, name: str, permission: str) -> Lane:
+    _require(request, permission)
+    lane = where.lanes_to_read().select_related("run__raised_by", "hold__run").filter(name=name).first()
+    if lane is None:
+        raise Http404
+    return lane
+
+
+def _require(request: HttpRequest, permission: str) -> Person:
+    person = person_of(request)
+    if not people.may(person, permission):
+        raise Http404
+    return person

@@ -1,0 +1,68 @@
+"""The board: what needs somebody, worst first; a healthy lane is one line."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from queue_core import figures
+from queue_core.figures import LaneFigures, LaneState
+from reviewboard import board_text
+from reviewboard.drawing import LayerBar
+from reviewboard.live import LiveVersion, in_kept_order, page_or_partial
+from reviewboard.shapes import Figure, Headline, NextStep
+from reviewboard.views.access import lanes_to_view, may
+from reviewboard.views.permits import needs
+
+
+@dataclass(frozen=True, slots=True)
+class LaneView:
+    """One lane as the board shows it."""
+
+    pk: int
+    is_card: bool
+    headline: Headline
+    step: NextStep
+    figures: Sequence[Figure]
+    bar: LayerBar
+    exposure: str
+    line: str
+
+
+@require_safe
+@needs("view_board")
+def board(request: HttpRequest) -> HttpResponse:
+    may_raise = may(request, "raise_stage")
+    with figures.snapshot() as as_of:
+        found = figures.board(lanes_to_view(request), now=as_of)
+    views = [_view(one, may_raise=may_raise) for one in sorted(found, key=_worst_first)]
+    views, order_changed = in_kept_order(request, views)
+    context = {
+        "nav": "board",
+        "cards": [one for one in views if one.is_card],
+        "lines": [one for one in views if not one.is_card],
+        "order": [one.pk for one in views],
+        "order_changed": order_changed,
+    }
+    version = LiveVersion.of(as_of, views, order_changed)
+    return page_or_partial(request, "board/board.html", "live", context, version=version)
+
+
+def _worst_first(found: LaneFigures) -> tuple[int, int, str]:
+    passing = sum((found.passing.value or {}).values())
+    return figures.state_of(found).rank, -passing, found.lane.name
+
+
+def _view(found: LaneFigures, *, may_raise: bool) -> LaneView:
+    state: LaneState = figures.state_of(found)
+    return LaneView(
+        pk=found.lane.pk,
+        is_card=state.needs_somebody,
+        headline=board_text.headline(found, state, level=2),
+        step=board_text.next_step(found, state, may_raise=may_raise),
+        figures=board_text.four_figures(found),
+        bar=board_text.bar(found),
+        exposure=found.exposure.value if found.exposure else "",
+        line=board_text.line_text(found),
+    )

@@ -1,0 +1,140 @@
+"""The page of one lane: its figures live, and beside them what may be done."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_safe
+
+from queue_core import figures, ramp
+from queue_core.gate import GateReading
+from reviewboard import board_text, broker, lane_history, lane_page
+from reviewboard.lane_forms import CapForm, PullForm, RaiseForm, ResumeForm, StepDownForm
+from reviewboard.lane_page import LaneReading
+from reviewboard.live import LiveVersion, page_or_partial, wants_partial
+from reviewboard.models import Person
+from reviewboard.ramp_text import missing_text
+from reviewboard.shapes import Conflict
+from reviewboard.views.access import lane_to_view, may
+from reviewboard.views.permits import needs, person_of
+
+
+@require_safe
+@needs("view_board")
+def lane(request: HttpRequest, name: str) -> HttpResponse:
+    is_broker_there = broker.is_reachable()
+    with figures.snapshot() as as_of:
+        reading = lane_page.read_lane(lane_to_view(request, name), person_of(request), now=as_of)
+        context = live_context(request, reading, is_broker_there=is_broker_there)
+        if not wants_partial(request):
+            context |= action_context(request, reading, {})
+    version = LiveVersion.of(as_of, context["live_facts"])
+    return page_or_partial(request, "lane/lane.html", "live", context, version=version)
+
+
+def answer_with_lane(
+    request: HttpRequest,
+    name: str,
+    *,
+    status: int,
+    conflict: Conflict | None = None,
+    bound: Mapping[str, Any] | None = None,
+) -> HttpResponse:
+    """The page again after an act that did not happen: what stands there now, with what was typed kept."""
+    is_broker_there = broker.is_reachable()
+    with figures.snapshot() as as_of:
+        reading = lane_page.read_lane(lane_to_view(request, name), person_of(request), now=as_of)
+        context = live_context(request, reading, is_broker_there=is_broker_there)
+        context |= action_context(request, reading, bound or {})
+    context |= {"conflict": conflict, "as_of": as_of, "live_version": str(LiveVersion.of(as_of, "answer"))}
+    return page_or_partial(request, "lane/lane.html", "action", context, status=status)
+
+
+def live_context(request: HttpRequest, reading: LaneReading, *, is_broker_there: bool) -> dict[str, Any]:
+    """The polled part: text and figures only."""
+    state = figures.state_of(reading.figures)
+    shown = reading.gate.value
+    live = {
+        "headline": board_text.headline(reading.figures, state, level=1),
+        "step": board_text.next_step(reading.figures, state, may_raise=may(request, "raise_stage"), on_page=True),
+        "figures": board_text.four_figures(reading.figures),
+        "bar": board_text.bar(reading.figures),
+        "exposure": reading.figures.exposure.value if reading.figures.exposure else "",
+        "stages": lane_page.stage_path(reading),
+        "gate_rows": lane_page.gate_rows(shown),
+        "gate_kept_from": reading.gate.kept_from,
+        "checks": lane_page.checks(reading, broker=is_broker_there),
+        "attempts_line": lane_page.attempts_line(shown),
+        "leases": reading.leases.value,
+        "leases_kept_from": reading.leases.kept_from,
+        "stale_line": lane_page.stale_line(reading.leases.value),
+        "rest_line": lane_page.rest_line(reading.leases.value),
+    }
+    return {"nav": "board", "lane": reading.lane, "live_facts": tuple(live.items()), **live}
+
+
+def action_context(request: HttpRequest, reading: LaneReading, bound: Mapping[str, Any]) -> dict[str, Any]:
+    """The forms, and what stands still below. `bound` are forms that came back with a mistake or a conflict."""
+    shown, person = reading.gate.value, person_of(request)
+    is_kept = reading.gate.is_kept
+    context: dict[str, Any] = {
+        "may_raise": may(request, "raise_stage"),
+        "may_hold": may(request, "hold_lane"),
+        "history": lane_history.history(reading.lane),
+        "acts": lane_history.acts(reading.lane),
+    }
+    if context["may_hold"]:
+        context["hold_form"] = bound.get("hold_form") or _hold_form(reading)
+    if context["may_raise"]:
+        context |= _lead_forms(reading, bound)
+        if shown is not None and not is_kept:
+            context |= _raise_context(reading, shown, person, bound)
+    return context
+
+
+def _hold_form(reading: LaneReading) -> PullForm | None:
+    """On hold already, only the stricter form is left, while something runs that it could refuse."""
+    lane, leases = reading.lane, reading.leases.value
+    if lane.is_on_hold:
+        is_refusing = lane.hold is not None and lane.hold.form == "refuse"
+        if is_refusing or leases is None or not leases.longest:
+            return None
+    return PullForm(lane=lane)
+
+
+def _lead_forms(reading: LaneReading, bound: Mapping[str, Any]) -> dict[str, Any]:
+    lane, run, hold = reading.lane, reading.lane.run, reading.lane.hold
+    stages = lane_page.plan_choices(reading)
+    forms: dict[str, Any] = {}
+    if run is not None:
+        forms["cap_form"] = bound.get("cap_form") or CapForm(lane=lane, run=run)
+        if any(number < run.number for number, _name in stages):
+            forms["step_down_form"] = bound.get("step_down_form") or StepDownForm(run=run, stages=stages)
+    elif hold is not None and hold.run is not None and lane_page.may_still_resume(reading):
+        forms["resume_form"] = bound.get("resume_form") or ResumeForm(hold=hold, run=hold.run, stages=stages)
+    return forms
+
+
+def _raise_context(
+    reading: LaneReading, shown: GateReading, person: Person, bound: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The raise form rests on the figures read just now, also after a refusal: the second press sees them."""
+    missing = ramp.may_raise(reading.lane, person, shown)
+    firm = [one for one in missing if not one.can_be_overridden]
+    can_override = bool(missing) and not firm and person.has_perm("queue_core.override_guardrail")
+    can_raise = shown.next is not None and (not missing or can_override)
+    keep = f"raise-{reading.lane.pk}-{shown.run.pk if shown.run else shown.hold}"
+    form = RaiseForm(initial=bound.get("raise_data"), may_override=can_override, keep=keep)
+    typed = bound.get("raise_typed") or (None if can_raise else bound.get("raise_data"))
+    return {
+        "figures_id": shown.sign(),
+        "raise_title": lane_page.raise_title(shown),
+        "raise_effects": lane_page.raise_effects(reading, shown),
+        "raise_missing": [missing_text(one) for one in missing if shown.next is not None],
+        "raise_form": (bound.get("raise_errors") or form) if can_raise else None,
+        "raise_typed": [(_("Reason"), text) for text in (typed or {}).values() if text],
+        "raise_is_override": can_override,
+        "is_last_stage": shown.next is None,
+        "figures_at": shown.taken_at,
+    }

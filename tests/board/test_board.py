@@ -1,0 +1,190 @@
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+
+from queue_core.models import Lane
+from tests.board.scene import a_lane, break_down, fill, judged, run_some, start, work, workers_seen
+
+pytestmark = pytest.mark.django_db
+
+HOURS = timedelta(hours=3)
+POLL = {"HX-Request": "true", "X-Live-Poll": "1"}
+
+
+def text(response) -> str:
+    return " ".join(response.content.decode().split())
+
+
+def test_the_board_sends_an_anonymous_reader_to_sign_in(client) -> None:
+    answer = client.get("/")
+
+    assert answer.status_code == 302
+    assert answer.url.startswith(reverse("sign_in"))
+
+
+def test_the_board_does_not_exist_for_who_may_not_see_it(client, xavier) -> None:
+    client.force_login(xavier)
+
+    assert client.get("/").status_code == 404
+
+
+def test_a_board_without_lanes_says_how_to_make_one(client, vera) -> None:
+    client.force_login(vera)
+
+    assert "There is no lane yet" in text(client.get("/"))
+
+
+def test_a_lane_that_held_itself_is_a_card_with_its_cause_and_the_probe_as_next_step(client, leo) -> None:
+    lane = a_lane("posts", title="Posts")
+    fill(lane, 20, waited=HOURS)
+    start(lane, leo)
+    break_down(lane)
+    client.force_login(leo)
+
+    page = text(client.get("/"))
+
+    assert "on hold" in page
+    assert "automatically: the model was unavailable" in page
+    assert "Start the probe" in page
+    assert "You may do this." in page
+    assert "data-alarm" in page
+
+
+def test_a_viewer_reads_who_may_take_the_next_step(client, vera) -> None:
+    a_lane("posts")
+    client.force_login(vera)
+
+    page = text(client.get("/"))
+
+    assert "A lead may do this." in page
+    assert "You may do this." not in page
+
+
+def test_a_healthy_lane_is_one_line(client, vera, leo) -> None:
+    lane = a_lane("reviews", title="Reviews")
+    fill(lane, 30, waited=timedelta(minutes=2))
+    start(lane, leo, stages=4)
+    work(lane, 28)
+    workers_seen()
+    client.force_login(vera)
+
+    answer = client.get("/")
+
+    assert [one.pk for one in answer.context["lines"]] == [lane.pk]
+    assert answer.context["cards"] == []
+    assert "every lane runs by itself" in text(answer)
+
+
+def test_work_that_nobody_fetches_has_a_headline_of_its_own(client, vera, leo) -> None:
+    lane = a_lane("reviews")
+    fill(lane, 5, waited=timedelta(minutes=2))
+    start(lane, leo, stages=4)
+    client.force_login(vera)
+
+    assert "nobody is working" in text(client.get("/"))
+
+
+def test_a_lane_that_nobody_judges_has_a_headline_of_its_own(client, vera, leo) -> None:
+    lane = a_lane("reviews")
+    fill(lane, 5, waited=timedelta(minutes=2))
+    start(lane, leo, stages=4)
+    workers_seen()
+    Lane.objects.filter(pk=lane.pk).update(judged_at=None)
+    client.force_login(vera)
+
+    assert "nobody judges the guardrails" in text(client.get("/"))
+
+
+def test_a_queue_that_grows_says_by_how_much(client, vera, leo) -> None:
+    lane = a_lane("reviews")
+    start(lane, leo, stages=4)
+    workers_seen()
+    fill(lane, 50, waited=timedelta(seconds=10))
+    judged(lane)
+    client.force_login(vera)
+
+    assert "GROWING by 10/min" in text(client.get("/"))
+
+
+def test_a_lane_on_its_way_up_says_what_its_stage_has_to_show(client, vera, leo) -> None:
+    lane = a_lane("reviews")
+    fill(lane, 30, waited=timedelta(seconds=10))
+    start(lane, leo, stages=2)
+    workers_seen()
+    work(lane, 12)
+    run_some(lane, 18)
+    client.force_login(vera)
+
+    page = text(client.get("/"))
+
+    assert "stage 2 proves itself, 12 of 20 completions" in page or "GROWING" in page
+
+
+def test_the_worst_lane_stands_first_and_stays_where_it_is_while_polled(client, vera, leo) -> None:
+    calm, worse = a_lane("a-calm"), a_lane("b-worse")
+    start(calm, leo, stages=4)
+    workers_seen()
+    client.force_login(vera)
+    first = client.get("/")
+    assert first.context["order"] == [worse.pk, calm.pk]
+
+    kept = client.get("/", headers=POLL | {"X-Live-Order": f"{calm.pk},{worse.pk}"})
+
+    assert kept.context["order"] == [calm.pk, worse.pk]
+    assert "The order has changed." in text(kept)
+
+
+def test_a_poll_gets_the_live_part_alone_without_any_form(client, leo) -> None:
+    fill(a_lane("posts"), 5, waited=HOURS)
+    client.force_login(leo)
+
+    part = client.get("/", headers=POLL).content.decode()
+
+    assert part.lstrip().startswith('<div id="live"')
+    for forbidden in ("<form", "<input", "<details", "<textarea"):
+        assert forbidden not in part
+
+
+def test_the_board_takes_the_same_number_of_queries_for_any_number_of_lanes(client, vera, leo, django_assert_num_queries):
+    def queries() -> int:
+        from django.db import connection
+        from django.test.utils import CaptureQueriesContext
+
+        with CaptureQueriesContext(connection) as captured:
+            assert client.get("/").status_code == 200
+        return len(captured)
+
+    client.force_login(vera)
+    fill(a_lane("one"), 3, waited=HOURS)
+    start(a_lane("running"), leo)
+    few = queries()
+    for number in range(4):
+        fill(a_lane(f"more-{number}"), 3, waited=HOURS)
+
+    assert queries() == few
+
+
+def test_content_that_is_live_while_it_waits_is_said_loudly(client, vera) -> None:
+    fill(a_lane("posts"), 3, waited=HOURS, exposure="live")
+    client.force_login(vera)
+
+    assert "LIVE while it waits" in text(client.get("/"))
+
+
+def test_a_layer_that_cannot_be_read_in_time_is_never_a_zero(client, vera, monkeypatch) -> None:
+    from django.db import OperationalError
+
+    from queue_core import where
+
+    def too_slow(*_args, **_kwargs):
+        raise OperationalError("canceling statement due to statement timeout")
+
+    fill(a_lane("posts"), 3, waited=HOURS)
+    client.force_login(vera)
+    assert "figures from" not in text(client.get("/"))
+    monkeypatch.setattr(where, "layers", too_slow)
+
+    page = text(client.get("/"))
+
+    assert "figures from" in page
