@@ -28,6 +28,7 @@ class Environment:
     broker_url: str
     secret_key: str
     hosts: tuple[str, ...]
+    has_own_secret: bool
 
     @property
     def is_local(self) -> bool:
@@ -48,10 +49,10 @@ def read(env: Env, base: Path) -> Environment:
     if database:
         _refuse_unknown(database, broker)
         _refuse_open(secret, hosts)
-        return Environment(var, False, database, broker, secret, hosts)
+        return Environment(var, False, database, broker, secret, hosts, has_own_secret=True)
     pair = EmbeddedPair(var)
     urls = pair.postgres.url(DATABASE), pair.valkey.url()
-    return Environment(var, True, *urls, secret or _kept_secret(var), hosts or LOOPBACK)
+    return Environment(var, True, *urls, secret or _kept_secret(var), hosts or LOOPBACK, has_own_secret=bool(secret))
 
 
 def _refuse_half(database: str, broker: str) -> None:

@@ -67,6 +67,8 @@ class Launcher:
     def _begin(self) -> None:
         self.terminal.say("Reviewboard is starting. The first start takes the longest.")
         make_private(self.logs)
+        if self.pair is not None:
+            settings.SECRET_KEY = checks.keep_secret(self.environment)
         end_leftovers(self.logs, self.terminal.say)
         checks.check_port(self.site.host, self.site.port)
 
@@ -93,7 +95,10 @@ class Launcher:
         with self.terminal.step("The pages' files"):
             call_command("collectstatic", interactive=False, verbosity=0, clear=False)
         prepare(self.terminal)
-        # The children have connections of their own; these would stand idle, and be in the way of the servers' end.
+        self.close_connections()
+
+    def close_connections(self) -> None:
+        """The children have their own; these would stand idle, and be in the way of the servers' end."""
         for connection in connections.all(initialized_only=True):
             connection.close()
             connection.close_pool()  # type: ignore[attr-defined]

@@ -68,16 +68,18 @@ def check_host(environment: Environment, host: str) -> None:
         )
 
 
-def keep_secret(var: Path) -> str:
-    """The secret that all processes of an embedded site share, made once."""
-    kept = var / SECRET_FILE
+def keep_secret(environment: Environment) -> str:
+    """The secret that all processes of an embedded site share, made once. One from the environment goes before."""
+    if environment.has_own_secret:
+        return environment.secret_key
+    kept = environment.var / SECRET_FILE
     try:
         if not kept.exists() or not kept.read_text().strip():
             kept.touch(mode=0o600)
             kept.write_text(secrets.token_urlsafe(48))
         return kept.read_text().strip()
     except OSError as error:
-        raise faults.of_folder(var, error) from error
+        raise faults.of_folder(environment.var, error) from error
 
 
 def check_database() -> None:

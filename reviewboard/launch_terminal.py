@@ -31,6 +31,11 @@ class Terminal:
             raise
         self.say(f"{time.monotonic() - begun:.1f} s")
 
+    def asks(self, question: str) -> bool:
+        """Return means yes."""
+        self._write(f"{question} [Y/n] ")
+        return sys.stdin.readline().strip().lower() in ("", "y", "yes")
+
     def _write(self, text: str) -> None:
         with contextlib.suppress(OSError):
             sys.stdout.write(text)

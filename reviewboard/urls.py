@@ -1,7 +1,5 @@
 """Addresses of the site."""
 
-from importlib.util import find_spec
-
 from django.conf import settings
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
@@ -14,10 +12,9 @@ handler500 = errors.server_error
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("reviewboard.urls_account")),
+    path("", include("reviewboard.urls_board")),
+    path("", include("reviewboard.urls_desk")),
     path("admin/", admin.site.urls),
 ]
-urlpatterns += [
-    path("", include(pages)) for pages in ("reviewboard.urls_board", "reviewboard.urls_desk") if find_spec(pages)
-]
-if settings.REVIEWBOARD_DEMO and find_spec("reviewboard.urls_demo"):
+if settings.REVIEWBOARD_DEMO:
     urlpatterns.append(path("", include("reviewboard.urls_demo")))
