@@ -49,10 +49,12 @@ class StagePlan:
 
 
 # A stage's least sample is never above its soak: else a soaked stage would stay inconclusive where little comes in.
+# The rate, 30 calls a minute for each seat, is that of calls of two seconds. A cap alone bounds no quick model: one
+# that answers in milliseconds would judge the whole backlog at the probe's two seats before anybody saw the gate.
 DEFAULT_STAGES = (
-    StagePlan(1, "probe", cap=2, soak_completions=10, soak_time=timedelta(minutes=1), least_sample=10),
-    StagePlan(2, "trickle", cap=10, soak_completions=20, soak_time=timedelta(minutes=3)),
-    StagePlan(3, "half", cap=50, soak_completions=50, soak_time=timedelta(minutes=5)),
+    StagePlan(1, "probe", cap=2, rate=60, soak_completions=10, soak_time=timedelta(minutes=1), least_sample=10),
+    StagePlan(2, "trickle", cap=10, rate=300, soak_completions=20, soak_time=timedelta(minutes=3)),
+    StagePlan(3, "half", cap=50, rate=1500, soak_completions=50, soak_time=timedelta(minutes=5)),
     StagePlan(4, "steady", cap=200, soak_completions=0, soak_time=timedelta(0)),
 )
 
