@@ -3,9 +3,11 @@
 import logging
 import threading
 import time
+from typing import Any
 
 from celery import current_app
 from django.db import transaction
+from kombu import pools
 
 logger = logging.getLogger(__name__)
 
@@ -15,6 +17,9 @@ DRAIN = "queue_core.tasks.drain"
 LEAST_PAUSE = 0.2
 #: An unread wake-up is worth nothing after this, since the tick has sent others.
 EXPIRES_AFTER = 30
+
+#: Seconds for a free connection: the caller's own work is done and must not wait for a message about it.
+LONGEST_WAIT = 1.0
 
 _lock = threading.Lock()
 _sent_at: dict[int, float] = {}
@@ -42,7 +47,16 @@ def _is_due(lane_id: int) -> bool:
 
 def _send(lane_id: int) -> None:
     try:
-        current_app.send_task(DRAIN, args=[lane_id], retry=False, expires=EXPIRES_AFTER, ignore_result=True)
+        with pools.producers[_connection()].acquire(block=True, timeout=LONGEST_WAIT) as producer:
+            current_app.send_task(
+                DRAIN, args=[lane_id], producer=producer, retry=False, expires=EXPIRES_AFTER, ignore_result=True
+            )
     except Exception as error:  # noqa: BLE001  A broker's client raises whatever its library does.
         # The work is in the database, and the tick wakes again when the broker is back.
         logger.warning("no wake-up could be sent for lane %d: %s: %s", lane_id, type(error).__name__, error)
+
+
+def _connection() -> Any:
+    """A connection that gives up at once. `retry=False` only spares the sending: connecting is tried for seconds."""
+    options = {**current_app.conf.broker_transport_options, "max_retries": 0}
+    return current_app.connection_for_write(transport_options=options)

@@ -1,6 +1,7 @@
 """Wake-ups go out after the commit, seldom, and never trouble who sends them."""
 
 import logging
+import time
 
 import pytest
 from celery import current_app
@@ -63,6 +64,21 @@ def test_a_broker_that_is_down_is_logged_and_no_error_for_the_caller(sent, monke
         wakeups.wake(LANE)
 
     assert "no wake-up could be sent" in caplog.text
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_broker_that_refuses_connections_keeps_no_caller_waiting(monkeypatch, caplog):
+    """A page that wakes a worker while the broker is down: tried, it took six seconds with `retry=False` alone."""
+    monkeypatch.setattr(wakeups, "_sent_at", {})
+    monkeypatch.setattr(current_app.conf, "broker_url", "redis://127.0.0.1:1/0")
+    monkeypatch.setattr(current_app.conf, "broker_write_url", "redis://127.0.0.1:1/0")
+    started = time.monotonic()
+
+    with caplog.at_level(logging.WARNING):
+        wakeups.wake(LANE)
+
+    assert "no wake-up could be sent" in caplog.text
+    assert time.monotonic() - started < 2
 
 
 def test_a_lost_connection_is_tried_again_and_its_last_error_is_the_callers(db):
