@@ -94,9 +94,9 @@ class Workers:
             self.kill(worker)
 
 
-@contextmanager
-def workers_at(broker_url: str, folder: Path) -> Iterator[Workers]:
-    environment = os.environ | {
+def environment_for(*, broker_url: str) -> dict[str, str]:
+    """What a process of the site needs to work at the test's database and this broker."""
+    return os.environ | {
         "DJANGO_SETTINGS_MODULE": "tests.workers.worker_settings",
         "DATABASE_URL": database_url(),
         "CELERY_BROKER_URL": broker_url,
@@ -104,7 +104,11 @@ def workers_at(broker_url: str, folder: Path) -> Iterator[Workers]:
         "ALLOWED_HOSTS": "localhost",
         "PYTHONPATH": str(ROOT),
     }
-    workers = Workers(environment, folder)
+
+
+@contextmanager
+def workers_at(broker_url: str, folder: Path) -> Iterator[Workers]:
+    workers = Workers(environment_for(broker_url=broker_url), folder)
     try:
         yield workers
     finally:

@@ -1,8 +1,11 @@
 """Real workers, killed, stopped and starved: whatever happens to processes, the rows end right."""
 
 import os
+import shutil
 import signal
+import tempfile
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 import redis
@@ -10,6 +13,7 @@ from django.db.models import F
 
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Attempt, Decision, Evidence, Item, Job, Lane, Presence
+from reviewboard.embedded.valkey import EmbeddedValkey
 from tests.workers.conftest import make_staged_lane, receive
 from tests.workers.processes import Workers, wait_until, workers_at
 
@@ -200,3 +204,28 @@ def test_a_child_that_is_killed_leaves_the_others_at_work(workers, stage):
     wait_for(workers, lambda: all_ended(lane), "all tickets ended", limit=90)
     assert Job.objects.filter(state="DONE").count() == 42
     assert_nothing_twice(lane)
+
+
+def test_a_broker_that_flaps_stops_nothing_for_good(tmp_path, stage, settings):
+    """CEL-06"""
+    settings.QUEUE_CORE_CONNECTIONS = {"staged": "tests.workers.staged.build"}
+    folder = Path(tempfile.mkdtemp(prefix="rbf-"))
+    flapping = EmbeddedValkey(data=folder / "v", sockets=folder / "s", throwaway=True)
+    flapping.start()
+    try:
+        with workers_at(flapping.url(), tmp_path) as workers:
+            lane = make_staged_lane(stage, cap=4)
+            stage.pause(0.2)
+            receive(lane, *["slow"] * 50)
+            workers.start()
+            wait_for(workers, lambda: Job.objects.filter(state="DONE").exists(), "the first tickets ended")
+
+            for _restart in range(3):
+                flapping.stop()
+                flapping.start()
+
+            wait_for(workers, lambda: all_ended(lane), "all tickets ended with no restart by hand", limit=90)
+            assert_nothing_twice(lane)
+    finally:
+        flapping.stop()
+        shutil.rmtree(folder, ignore_errors=True)
