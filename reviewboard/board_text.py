@@ -11,8 +11,9 @@ from queue_core import figures
 from queue_core.figures import LaneFigures, LaneState
 from queue_core.models import Lane
 from queue_core.states import HoldReason
-from queue_core.where import COUNT_CAP, Layer
+from queue_core.where import COUNT_CAP, RESUME_WITHIN, Layer
 from reviewboard.drawing import LayerBar, LayerPart, layer_bar
+from reviewboard.ramp_text import listed
 from reviewboard.shapes import Figure, FigurePart, Headline, NextStep, Tone
 from reviewboard.templatetags.board import count, count_capped, duration
 from reviewboard.where_text import hold_reason, layer_name, layer_note, moment
@@ -128,17 +129,19 @@ def _hold_cause(found: LaneFigures) -> str:
 
 def next_step(found: LaneFigures, state: LaneState, *, may_raise: bool, on_page: bool = False) -> NextStep:
     """The one thing to do, and who may."""
-    url = ("" if on_page else lane_url(found.lane)) + "#raise"
+    page = "" if on_page else lane_url(found.lane)
+    url = f"{page}#raise"
     who = _("You may do this.") if may_raise else _("A lead may do this.")
     match state:
         case LaneState.HELD_AUTOMATICALLY | LaneState.HELD_BY_PERSON:
+            url = f"{page}#resume" if _may_resume(found) else url
             return NextStep(_held_step(found), _held_label(found), url, who)
         case LaneState.NOT_JUDGED:
             return NextStep(_("Start the scheduler or a worker."), who=_("A platform engineer does this."))
         case LaneState.NOBODY:
             return NextStep(_("Start workers."), who=_("A platform engineer does this."))
         case LaneState.NO_PROGRESS:
-            url = ("" if on_page else lane_url(found.lane)) + "#leases"
+            url = f"{page}#leases"
             return NextStep(
                 _("Look who holds what, and put the lane on hold if it does not move."), _("Who holds what"), url
             )
@@ -156,7 +159,11 @@ def next_step(found: LaneFigures, state: LaneState, *, may_raise: bool, on_page:
 
 
 def _held_step(found: LaneFigures) -> str:
-    model = found.lane.connection
+    model, hold = found.lane.connection, found.facts.hold
+    if hold is not None and _may_resume(found):
+        return _("Resume it at its stage until %(until)s, or start the probe.") % {
+            "until": moment(hold.since + RESUME_WITHIN)
+        }
     if model.health_is_good is False:
         return _("The model does not answer its health check. Start the probe when it does.")
     if model.health_is_good and model.health_since is not None:
@@ -167,10 +174,14 @@ def _held_step(found: LaneFigures) -> str:
 
 
 def _held_label(found: LaneFigures) -> str:
-    hold = found.facts.hold
-    if hold is not None and hold.may_resume(found.now):
+    if _may_resume(found):
         return _("Resume or start the probe")
     return _("Start the probe")
+
+
+def _may_resume(found: LaneFigures) -> bool:
+    hold, row = found.facts.hold, found.lane.hold
+    return hold is not None and row is not None and row.run_id is not None and hold.may_resume(found.now)
 
 
 def _soaking(found: LaneFigures) -> str:
@@ -222,16 +233,16 @@ def _passing(found: LaneFigures) -> Figure:
     if passing is None:
         return Figure(label, [FigurePart("–")], _("not read yet"))
     total = sum(passing.values())
-    parts = [FigurePart(count_capped(total), tone=Tone.WARN if total else None)]
-    parts += [
-        FigurePart(count_capped(number), _("severity %(severity)d") % {"severity": severity})
+    shares = [
+        _("severity %(severity)d: %(number)s") % {"severity": severity, "number": count_capped(number)}
         for severity, number in passing.items()
     ]
-    return Figure(label, parts if total else parts[:1], kept_from=found.passing.kept_from)
+    part = FigurePart(count_capped(total), tone=Tone.WARN if total else None)
+    return Figure(label, [part], listed(shares), found.passing.kept_from)
 
 
 def _flow(found: LaneFigures) -> Figure:
-    flow, label = found.flow.value, _("A minute, over the last five")
+    flow, label = found.flow.value, _("Per minute, lately")
     if flow is None:
         return Figure(label, [FigurePart("–")], _("not read yet"))
     tone = Tone.WARN if figures.is_growing(found) else None
@@ -241,7 +252,8 @@ def _flow(found: LaneFigures) -> Figure:
             FigurePart(rate_text(flow.decided), _("decided")),
             FigurePart(rate_text(flow.arriving), _("arriving"), tone),
         ],
-        kept_from=found.flow.kept_from,
+        _("over the last 5 min"),
+        found.flow.kept_from,
     )
 
 

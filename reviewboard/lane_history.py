@@ -89,15 +89,14 @@ def _of_run(run: StageRun) -> Chapter:
 
 
 def _of_hold(hold: Hold) -> Chapter:
-    automatically = _("automatically: %(reason)s") % {"reason": hold_reason(hold.reason)}
     return Chapter(
         what=_("on hold") if hold.form == HoldForm.HOLD else _("on hold, running results refused"),
         tone=Tone.HOLD,
         at=hold.started_at,
         until=hold.ended_at,
         ended=_("ended") if hold.ended_at else _("stands now"),
-        who=hold.by.get_username() if hold.by else _("the system"),
-        why=automatically if hold.is_automatic else hold_reason(hold.reason),
+        who=hold.by.get_username() if hold.by else _("the lane itself"),
+        why=hold_reason(hold.reason),
         override=hold.note,
         frozen=(),
     )

@@ -245,6 +245,8 @@ def attempts_line(reading: GateReading | None) -> str:
 def stale_line(leases: Leases | None) -> str:
     if leases is None:
         return ""
+    if not leases.stale_refused:
+        return _("No answer came too late in this run.")
     return ngettext(
         "%(number)s answer came too late in this run and was refused.",
         "%(number)s answers came too late in this run and were refused.",

@@ -16,7 +16,7 @@ from queue_core import hold, ramp
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.errors import InvalidRequest
 from queue_core.hold import HoldOutcome
-from queue_core.models import Lane, Stage
+from queue_core.models import Lane, Stage, StageRun
 from queue_core.ramp import Acted, RaiseOutcome, RampOutcome
 from reviewboard.lane_forms import CapForm, PullForm, RaiseForm, ResumeForm, StepDownForm
 from reviewboard.live import wants_partial
@@ -108,6 +108,8 @@ def resume(request: HttpRequest, name: str) -> HttpResponse:
         found = Acted(RampOutcome.RUNNING, lane.run) if lane.run else Acted(RampOutcome.NOT_A_PERSONS_HOLD)
         return answer_with_lane(request, name, status=CONFLICT, conflict=act_conflict(lane, found))
     form = ResumeForm(request.POST, hold=held, run=held.run, stages=_plan(lane))
+    if _is_of_another(form, "hold", held.pk):
+        return _answer_differs(request, lane, Acted(RampOutcome.DIFFERS, by=held.by, at=held.started_at))
     return _act(
         request,
         name,
@@ -132,6 +134,8 @@ def step_down(request: HttpRequest, name: str) -> HttpResponse:
     if lane.run is None:
         return _on_hold(request, lane)
     form = StepDownForm(request.POST, run=lane.run, stages=_plan(lane))
+    if _is_of_another(form, "run", lane.run.pk):
+        return _answer_differs(request, lane, _differs(lane.run))
     return _act(
         request,
         name,
@@ -156,6 +160,8 @@ def set_cap(request: HttpRequest, name: str) -> HttpResponse:
     if lane.run is None:
         return _on_hold(request, lane)
     form = CapForm(request.POST, lane=lane, run=lane.run)
+    if _is_of_another(form, "run", lane.run.pk):
+        return _answer_differs(request, lane, _differs(lane.run))
     return _act(
         request,
         name,
@@ -194,12 +200,25 @@ def _act(
     return _done(request, name, done)
 
 
+def _is_of_another(form: forms.Form, field: str, present: int) -> bool:
+    """Whether a form was made for another run or hold. Its other fields would then only seem to be mistakes."""
+    return form.data.get(form.add_prefix(field)) != str(present)
+
+
+def _differs(run: StageRun) -> Acted:
+    return Acted(RampOutcome.DIFFERS, run, by=run.raised_by, at=run.started_at)
+
+
+def _answer_differs(request: HttpRequest, lane: Lane, acted: Acted) -> HttpResponse:
+    return answer_with_lane(request, lane.name, status=CONFLICT, conflict=act_conflict(lane, acted))
+
+
 def _on_hold(request: HttpRequest, lane: Lane) -> HttpResponse:
     hold_now = lane.hold
     acted = Acted(
         RampOutcome.ON_HOLD, by=hold_now.by if hold_now else None, at=hold_now.started_at if hold_now else None
     )
-    return answer_with_lane(request, lane.name, status=CONFLICT, conflict=act_conflict(lane, acted))
+    return _answer_differs(request, lane, acted)
 
 
 def _plan(lane: Lane) -> list[tuple[int, str]]:

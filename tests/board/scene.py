@@ -47,21 +47,20 @@ def a_lane(name: str, *, connection: ModelConnection | None = None, **fields: ob
 def fill(lane: Lane, number: int, *, waited: timedelta, seed: int = 1, **fields: object) -> None:
     """Tickets whose waits and deadlines are spread, as a backlog's are."""
     chance, now = Random(seed), DATABASE_CLOCK.now()
-    tickets = []
-    for count in range(number):
-        tickets.append(
-            NewTicket(
-                source="forum",
-                external_id=f"{lane.name}-{seed}-{count}",
-                revision="v1",
-                lane=lane,
-                evidence={"text": f"post {count}"},
-                severity=chance.choice([0, 0, 1, 1, 1, 2]),
-                submitted_at=now - waited * chance.random(),
-                deadline=now + timedelta(minutes=chance.uniform(5, 400)),
-                **fields,
-            )
+    tickets = [
+        NewTicket(
+            source="forum",
+            external_id=f"{lane.name}-{seed}-{count}",
+            revision="v1",
+            lane=lane,
+            evidence={"text": f"post {count}"},
+            severity=chance.choice([0, 0, 1, 1, 1, 2]),
+            submitted_at=now - waited * chance.random(),
+            deadline=now + timedelta(minutes=chance.uniform(5, 400)),
+            **fields,
         )
+        for count in range(number)
+    ]
     contract.receive_many(tickets, clock=ago(timedelta(0)))
 
 
@@ -79,6 +78,7 @@ def start(lane: Lane, leo: Person, *, stages: int = 1, since: timedelta = timede
             clock=clock,
         )
         assert raised.outcome == "raised", (raised, number)
+    judged(lane)
     return Lane.objects.get(pk=lane.pk)
 
 
@@ -119,9 +119,7 @@ def break_down(lane: Lane) -> None:
 def workers_seen(at: datetime | None = None) -> None:
     now = at or DATABASE_CLOCK.now()
     for kind, name in [("worker", "celery@worker-3"), ("worker", "celery@worker-4"), ("scheduler", "scheduler")]:
-        Presence.objects.update_or_create(
-            kind=kind, name=name, defaults={"started_at": now - MINUTE, "seen_at": now}
-        )
+        Presence.objects.update_or_create(kind=kind, name=name, defaults={"started_at": now - MINUTE, "seen_at": now})
 
 
 def judged(lane: Lane) -> None:

@@ -146,7 +146,7 @@ def test_a_poll_gets_the_live_part_alone_without_any_form(client, leo) -> None:
         assert forbidden not in part
 
 
-def test_the_board_takes_the_same_number_of_queries_for_any_number_of_lanes(client, vera, leo, django_assert_num_queries):
+def test_the_board_takes_the_same_queries_for_any_number_of_lanes(client, vera, leo) -> None:
     def queries() -> int:
         from django.db import connection
         from django.test.utils import CaptureQueriesContext
