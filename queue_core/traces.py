@@ -47,7 +47,7 @@ class TraceClock:
         self._now = now
 
     def now(self) -> datetime:
-        return cast(datetime, from_ms(self._now))
+        return cast("datetime", from_ms(self._now))
 
 
 def from_ms(value: object) -> object:
@@ -156,7 +156,7 @@ class Replay:
             revision=line["revision"],
             lane=self.lane,
             evidence={},
-            deadline=cast(datetime, from_ms(line["deadline"])),
+            deadline=cast("datetime", from_ms(line["deadline"])),
         )
         return {"state": contract.add(ticket, clock=TraceClock(line["now"])).state}
 
