@@ -27,8 +27,8 @@ from queue_core.states import HANDLED_DEATHS, ActOutcome, ItemKind
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractUser
 
-#: At once. The rest is said, and is the next preview.
-MOST_AT_ONCE = 2000
+#: At once, in the request of one person: seconds, not minutes. The rest is said, and is the next preview.
+MOST_AT_ONCE = 500
 #: Locked and requeued in one transaction: short enough that workers and the sweep do not wait long.
 CHUNK = 100
 LONGEST_SPAN = timedelta(days=7)
@@ -99,8 +99,8 @@ def requeue_group(
     """Requeue the confirmed items, each with its own audit row, most severe first with the nearest deadlines.
 
     CHANGED if the group is no longer what `fingerprint` names; nothing was done. ALREADY if this very group was
-    requeued before. Raises InvalidRequest for deadlines or a reason out of bounds. Not one transaction: an act on
-    2,000 items that a crash cuts short has requeued some, each whole, and the next preview shows the rest.
+    requeued before. Raises InvalidRequest for deadlines or a reason out of bounds. Not one transaction: an act that a
+    crash cuts short has requeued some items, each whole, and the next preview shows the rest.
     """
     require(person, "requeue_item")
     check_reason(reason)
