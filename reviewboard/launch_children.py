@@ -1,6 +1,7 @@
 """The site's own processes: started, watched, started anew when they die, and ended in order."""
 
 import contextlib
+import functools
 import os
 import signal
 import subprocess
@@ -53,8 +54,9 @@ class Child:
         environment = {**self.environment, "REVIEWBOARD_ROLE": self.role.name}
         self.process = start(command, self.log, environment=environment)
         self.began = time.monotonic()
-        # With its command line: a number alone may be somebody else's after a crash.
-        self.note.write_text(f"{self.process.pid}\n{command_of(self.process.pid)}")
+        # With its command line: a number alone may be somebody else's after a crash. Not read from the system, which
+        # does not know it in the first moment.
+        self.note.write_text(f"{self.process.pid}\n{' '.join(command)}")
 
     def is_alive(self) -> bool:
         return self.process is not None and self.process.poll() is None
@@ -141,15 +143,19 @@ def end_leftovers(folder: Path, say: Callable[[str], None]) -> None:
     """What a launcher that was killed with -9 left running: it holds the port, and works with old code."""
     for note in sorted(folder.glob("*.pid")):
         number, _, command = note.read_text(errors="replace").partition("\n")
-        if command and number.isdigit() and command_of(int(number)) == command:
+        if command and number.isdigit() and _runs(int(number), command):
             say(f"Ending the {note.stem} process that an earlier run left behind.")
             pid = int(number)
-            end(pid, lambda pid=pid, command=command: command_of(pid) == command, _LEFT)  # type: ignore[misc]
+            end(pid, functools.partial(_runs, pid, command), _LEFT)
             _kill_group(pid)
         note.unlink(missing_ok=True)
 
 
 _LEFT = ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0))
+
+
+def _runs(pid: int, command: str) -> bool:
+    return command_of(pid).strip() == command
 
 
 def _kill_group(leader: int) -> None:
