@@ -234,7 +234,10 @@ def _passing(found: LaneFigures) -> Figure:
         return Figure(label, [FigurePart("–")], _("not read yet"))
     total = sum(passing.values())
     shares = [
-        _("severity %(severity)d: %(number)s") % {"severity": severity, "number": count_capped(number)}
+        # In one piece, so that a narrow figure breaks between two severities and not inside one.
+        (_("severity %(severity)d: %(number)s") % {"severity": severity, "number": count_capped(number)}).replace(
+            " ", "\N{NO-BREAK SPACE}"
+        )
         for severity, number in passing.items()
     ]
     part = FigurePart(count_capped(total), tone=Tone.WARN if total else None)

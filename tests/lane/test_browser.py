@@ -1,0 +1,185 @@
+"""Raise and hold as a lead does it, in a real browser; the looks of board and lane by axe."""
+
+from datetime import timedelta
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from queue_core import hold, roles
+from queue_core.clock import DATABASE_CLOCK
+from queue_core.models import Lane
+from tests.board.scene import a_lane, break_down, fill, judged, run_some, start, work, workers_seen
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+# An answer other than 2xx, or none, is logged by the browser and by htmx; the tests that ask for one look at the page.
+BROWSERS_OWN = ("Failed to load resource", "Response Status Error", "htmx:sendError", "htmx:afterRequest")
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+
+
+@pytest.fixture
+def open_page(chromium: Browser, live_server, client, leo, settings):
+    client.force_login(leo)
+    sent = client.cookies[settings.SESSION_COOKIE_NAME]
+    cookies = [{"name": settings.SESSION_COOKIE_NAME, "value": sent.value, "url": live_server.url}]
+    contexts, complaints = [], []
+
+    def open_it(path: str, **options) -> Page:
+        context = chromium.new_context(base_url=live_server.url, **options)
+        contexts.append(context)
+        context.add_cookies(cookies)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(path)
+        return page
+
+    yield open_it
+    for context in contexts:
+        context.close()
+    assert [text for text in complaints if not text.startswith(BROWSERS_OWN)] == []
+
+
+@pytest.fixture
+def held(leo) -> Lane:
+    lane = a_lane("posts", title="Posts")
+    fill(lane, 12, waited=timedelta(hours=2))
+    start(lane, leo)
+    break_down(lane)
+    return lane
+
+
+def fresh(lane: Lane) -> Lane:
+    return Lane.objects.select_related("run", "hold").get(pk=lane.pk)
+
+
+@pytest.mark.parametrize("with_javascript", [True, False])
+def test_a_lead_goes_from_the_board_to_a_started_probe(open_page, held, with_javascript) -> None:
+    page = open_page("/", java_script_enabled=with_javascript)
+    page.get_by_role("link", name="Start the probe").click()
+    page.get_by_label("Reason").fill("the model answers again")
+
+    page.get_by_role("button", name="Start the probe").click()
+
+    expect(page.get_by_text("Stage 1, probe, runs: at most 2 calls at once.")).to_be_visible()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Posts")
+    assert fresh(held).run.number == 1
+
+
+@pytest.mark.parametrize("with_javascript", [True, False])
+def test_a_raise_without_a_real_reason_keeps_the_page_and_says_so(open_page, held, with_javascript) -> None:
+    page = open_page("/lanes/posts/", java_script_enabled=with_javascript)
+    page.get_by_label("Reason").fill("ok")
+
+    page.get_by_role("button", name="Start the probe").click()
+
+    expect(page.locator("#action .field-errors")).to_contain_text("at least 5 characters")
+    expect(page.get_by_label("Reason")).to_have_value("ok")
+    assert fresh(held).is_on_hold
+
+
+def test_a_raise_that_somebody_else_made_first_is_explained_in_place(open_page, held, leo) -> None:
+    page = open_page("/lanes/posts/")
+    page.get_by_label("Reason").fill("the model answers again")
+    start(held, leo)
+
+    page.get_by_role("button", name="Start the probe").click()
+
+    expect(page.locator("#action")).to_contain_text("Somebody was faster: this stage runs already.")
+    expect(page.locator("#action")).to_contain_text("the model answers again")
+    assert fresh(held).runs.count() == 2
+
+
+def test_a_poll_leaves_the_reason_and_the_open_hold_form_alone(open_page, leo) -> None:
+    """HTX-08: the figures move on; what is typed, opened and focused does not."""
+    lane = a_lane("posts", title="Posts")
+    fill(lane, 12, waited=timedelta(hours=2))
+    start(lane, leo)
+    page = open_page("/lanes/posts/")
+    page.locator("#hold summary").click()
+    note = page.get_by_label("Note")
+    note.fill("half a sen")
+    before = page.locator("#live").get_attribute("data-version")
+    run_some(lane, 2)
+
+    expect(page.locator("#leases table tbody tr")).to_have_count(2, timeout=15_000)
+
+    assert page.locator("#live").get_attribute("data-version") != before
+    expect(note).to_have_value("half a sen")
+    expect(note).to_be_focused()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_hold_asks_once_in_place_and_stands(open_page, leo, width) -> None:
+    lane = a_lane("posts", title="Posts")
+    start(lane, leo)
+    page = open_page("/lanes/posts/", viewport={"width": width, "height": 844})
+    if width == 390:
+        page.locator(".sticky-foot a").click()
+    page.locator("#hold summary").click()
+    page.get_by_label("the model answers wrongly").check()
+
+    page.get_by_role("button", name="Hold now").click()
+
+    expect(page.get_by_text("The lane is on hold. Nothing new goes to the model.")).to_be_visible()
+    stands = fresh(lane).hold
+    assert (stands.reason, stands.by) == ("wrong_answers", leo)
+
+
+def test_a_hold_works_while_the_page_is_stale(open_page, leo, live_server) -> None:
+    """A page that cannot refresh blocks raising, never holding."""
+    lane = a_lane("posts", title="Posts")
+    fill(lane, 30, waited=timedelta(hours=2))
+    start(lane, leo)
+    page = open_page("/lanes/posts/")
+    page.route("**/lanes/posts/", lambda route: route.abort() if route.request.method == "GET" else route.continue_())
+
+    expect(page.locator("[data-stale-banner]")).to_be_visible(timeout=30_000)
+    expect(page.locator("#raise [data-needs-fresh]")).to_be_disabled()
+    page.locator("#hold summary").click()
+    page.get_by_label("as a precaution").check()
+    page.get_by_role("button", name="Hold now").click()
+    for _time in range(100):
+        if fresh(lane).is_on_hold:
+            break
+        page.wait_for_timeout(100)
+    assert fresh(lane).is_on_hold
+
+
+def full_scene(leo, cast) -> None:
+    rita = cast("rita", roles.REVIEWER)
+    posts = a_lane("posts", title="Posts", exposure_default="live")
+    fill(posts, 40, waited=timedelta(hours=3))
+    start(posts, leo)
+    break_down(posts)
+    reviews = a_lane("reviews", title="Reviews")
+    fill(reviews, 60, waited=timedelta(minutes=9), seed=3)
+    reviews = start(reviews, leo, stages=2, since=timedelta(minutes=6))
+    workers_seen()
+    work(reviews, 16)
+    work(reviews, 14, result="MANUAL")
+    run_some(reviews, 10)
+    images = a_lane("images", title="Profile images")
+    fill(images, 10, waited=timedelta(minutes=40), seed=5)
+    start(images, leo, stages=3, since=timedelta(hours=1))
+    hold.pull(images.pk, person=rita, form="hold", reason="wrong_answers", clock=DATABASE_CLOCK)
+    calm = a_lane("comments", title="Comments")
+    start(calm, leo, stages=4, since=timedelta(hours=1))
+    judged(calm)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_and_nothing_scrolls_sideways(open_page, leo, cast, scheme) -> None:
+    full_scene(leo, cast)
+    page = open_page("/", color_scheme=scheme)
+    for path in ["/", "/lanes/posts/", "/lanes/reviews/", "/lanes/images/", "/lanes/comments/"]:
+        page.goto(path)
+        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+        for width in (1280, 390, 320):
+            page.set_viewport_size({"width": width, "height": 844})
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)
+            if width != 320:
+                found = Axe().run(page, options=RULES).response["violations"]
+                assert [(one["id"], [node["target"] for node in one["nodes"]]) for one in found] == [], (path, width)
