@@ -152,15 +152,15 @@ def time_left(request: HttpRequest, pk: int, *, status: int) -> HttpResponse:
 
 def conflict_of(item: Item, holding: Holding, decisions: Sequence[Decision]) -> Conflict:
     """What happened to the item meanwhile, and who did it."""
-    if item.closed_as == ItemEnd.DECIDED and decisions:
-        last = decisions[-1]
+    last = decisions[-1] if decisions else None
+    if last is not None and last.verdict is not None and item.closed_as in (ItemEnd.DECIDED, None):
         by = last.person.get_username() if last.person is not None else _("the model")
         ground = last.reason_code.title if last.reason_code is not None else "–"
         return Conflict(
             what=_("The item was decided before your decision arrived. That decision stands; yours changed nothing."),
             who=_("Decided by %(name)s.") % {"name": by},
             at=last.decided_at,
-            now_is=[(_("Decision"), last.verdict or "–"), (_("Reason code"), ground)],
+            now_is=[(_("Decision"), last.verdict), (_("Reason code"), ground)],
         )
     if item.closed_as is not None:
         return Conflict(

@@ -18,6 +18,7 @@ from queue_core.states import Verdict
 from reviewboard.item_forms import DecideForm, HandOverForm, RequeueForm, TokenForm
 from reviewboard.lengths import length_of
 from reviewboard.live import wants_partial
+from reviewboard.shapes import Conflict
 from reviewboard.views.desk import KEPT_CLEAR, nothing_for
 from reviewboard.views.item import forms_of, item_for_decider, keep_key, refused, time_left
 from reviewboard.views.permits import needs, person_of
@@ -105,10 +106,18 @@ def requeue(request: HttpRequest, pk: int) -> HttpResponse:
         clock=DATABASE_CLOCK,
     )
     if resolved.outcome not in (ResolveOutcome.REQUEUED, ResolveOutcome.ALREADY):
-        return refused(request, pk, status=409)
+        return _not_requeued(request, pk, resolved, form.cleaned_data["reason"])
     request.session[KEPT_CLEAR] = keep_key(item)
     messages.success(request, _("Requeued: the model reviews it again, with a new deadline and a new budget."))
     return _onward(request)
+
+
+def _not_requeued(request: HttpRequest, pk: int, resolved: Resolved, reason: str) -> HttpResponse:
+    changed: dict[str, Any] = {}
+    if resolved.outcome == ResolveOutcome.NOT_ALLOWED_IN_STATE:
+        what = _("Only a job that died by its deadline or its attempts goes back to the machine. Nothing was changed.")
+        changed = {"conflict": Conflict(what=what)}
+    return refused(request, pk, status=409, changed=changed, typed=reason)
 
 
 @require_POST
@@ -158,7 +167,11 @@ def hand_over(request: HttpRequest, pk: int) -> HttpResponse:
     if not form.is_valid():
         return refused(request, pk, status=422, changed={"hand_over_form": form})
     to = form.cleaned_data["to"]
-    held = people.hand_over(form.token(pk), person=person, to=to, clock=DATABASE_CLOCK)
+    try:
+        held = people.hand_over(form.token(pk), person=person, to=to, clock=DATABASE_CLOCK)
+    except InvalidRequest:
+        form.add_error("to", _("%(name)s may not decide items any more.") % {"name": to.get_username()})
+        return refused(request, pk, status=422, changed={"hand_over_form": form})
     if held.outcome == HoldingOutcome.HANDS_FULL:
         form.add_error("to", _("%(name)s holds as many items as one may.") % {"name": to.get_username()})
         return refused(request, pk, status=422, changed={"hand_over_form": form})

@@ -8,6 +8,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 
 from queue_core import people
+from queue_core.errors import NotPermitted
 from reviewboard.models import Person
 
 type View[**P] = Callable[Concatenate[HttpRequest, P], HttpResponse]
@@ -21,7 +22,11 @@ def needs[**P](*any_of: str) -> Callable[[View[P]], View[P]]:
         def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
             if not any(people.may(person_of(request), permission) for permission in any_of):
                 raise Http404
-            return view(request, *args, **kwargs)
+            try:
+                return view(request, *args, **kwargs)
+            except NotPermitted as refusal:
+                # A right that was lost between the two questions, or one that only the verb asks for.
+                raise Http404 from refusal
 
         return login_required(guarded)
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,6 +12,7 @@ from queue_core import contract, people
 from queue_core.clock import DATABASE_CLOCK, FixedClock
 from queue_core.models import Assignment, AuditEntry, Decision, Evidence, Item, Job, Message
 from queue_core.states import Verdict
+from reviewboard.evidence_view import content_of
 from tests.desk.backlog import dead_now, make_live_lane, manual_now, now, ticket, token_of
 from tests.factories import make_ground
 from tests.people.cast import item_of, leo, person, rita
@@ -333,6 +335,16 @@ def test_requeue_without_a_reason_is_422(client):
     assert job.state == "DEAD"
 
 
+def test_a_manual_item_cannot_be_requeued_by_a_handmade_form(client, item):
+    form = taken(client, item, leo()) | {"deadline": "4h", "reason": "typed with care"}
+
+    response = client.post(reverse("item_requeue", args=[item.pk]), form)
+
+    assert response.status_code == 409
+    assert "Only a job that died by its deadline or its attempts goes back to the machine." in text(response)
+    assert Job.objects.get().state == "DONE"
+
+
 def test_acts_without_the_right_are_not_found(client, item):
     """ADM-09: viewing rights act on nothing."""
     form = taken(client, item, rita())
@@ -395,8 +407,9 @@ def test_restricted_content_is_for_its_holder_with_the_right_and_on_record_befor
     assert AuditEntry.objects.filter(act="evidence.read").count() == 1
 
 
-def test_a_broken_seal_is_said_before_anybody_decides(client, item):
-    Evidence.objects.update(body='{"text": "other words"}')
+def test_a_broken_seal_is_said_before_anybody_decides(client, item, monkeypatch):
+    broken = replace(content_of(Evidence.objects.get()), is_sealed=False)
+    monkeypatch.setattr("reviewboard.views.item.content_of", lambda _evidence: broken)
 
     assert "The seal is broken." in text(see(client, rita(), item))
 

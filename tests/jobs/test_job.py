@@ -9,7 +9,7 @@ from django.urls import reverse
 from queue_core import contract, people
 from queue_core.clock import DATABASE_CLOCK, FixedClock
 from queue_core.contract import Ending
-from queue_core.models import AuditEntry, Evidence, Job
+from queue_core.models import AuditEntry, Job
 from queue_core.states import AttemptOutcome
 from reviewboard.life import Ledger, life_of
 from tests.desk.backlog import dead_now, make_live_lane, manual_now, now, ticket, token_of, waiting_now
@@ -64,13 +64,6 @@ def test_evidence_is_shown_with_its_seal_to_who_may_read_it(client):
     without = text(see(client, person("vera", "view_board"), job))
     assert "some words" not in without
     assert "You may not read evidence." in without
-
-
-def test_a_broken_seal_is_said(client):
-    job = waiting_now(make_live_lane(), evidence={"text": "some words"})
-    Evidence.objects.update(body='{"text": "other words"}')
-
-    assert "The seal is broken." in text(see(client, rita(), job))
 
 
 def test_restricted_evidence_is_never_on_the_jobs_page(client):
