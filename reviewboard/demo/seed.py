@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from queue_core import audit, lanes, roles
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.lanes import DEFAULT_RULES, LOCAL, StagePlan
-from queue_core.models import AuditEntry, Job, Lane, ModelConnection, Outage
+from queue_core.models import AuditEntry, Job, Lane, ModelConnection, Outage, ReasonCode
 from queue_core.states import Exposure, JobState
 from reviewboard.demo.people import make_cast
 from reviewboard.demo.story import DOWN, Arrival, Story, StoryClock
@@ -58,8 +58,12 @@ def is_worn() -> bool:
 
 def wipe() -> None:
     """Empty the demo's database, but for what migrations made. Never called outside demo mode."""
+    codes = list(ReasonCode.objects.order_by("pk"))
     call_command("flush", interactive=False, verbosity=0)
     roles.restore()
+    for code in codes:
+        code.pk = None  # the sequences begin anew
+    ReasonCode.objects.bulk_create(codes)
 
 
 def prepare(progress: Progress = lambda _text: None) -> None:
