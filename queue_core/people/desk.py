@@ -139,7 +139,7 @@ class Reach:
 
 
 def reach(lanes: Sequence[Lane], *, now: datetime) -> Reach:
-    """By the nearest deadline first, at the largest pace that is set for one of the lanes: their people are the same."""
+    """By the nearest deadline first, at the largest pace set for one of the lanes: their people are the same."""
     rows = _waiting_on_hold(lanes, now).order_by("deadline").values_list("deadline", "severity")
     waiting = list(rows[: MOST_REACHED + 1])
     an_hour = max((lane.desk_items_per_hour for lane in lanes), default=0)
