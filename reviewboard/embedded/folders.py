@@ -10,6 +10,8 @@ from reviewboard.embedded import faults, unprivileged
 from reviewboard.embedded.processes import way
 
 PRIVATE = 0o700
+#: To be passed through, not to be listed.
+PASSAGE = 0o711
 
 
 def sockets_of(var: Path) -> Path:
@@ -23,14 +25,17 @@ def sockets_of(var: Path) -> Path:
     return parent / f"reviewboard-{os.geteuid()}-{digest}"
 
 
-def make_private(folder: Path, *, for_nobody: bool = False) -> None:
-    """Make sure that the folder is there, ours, and closed to others."""
+def make_private(folder: Path, *, for_nobody: bool = False, above_nobody: bool = False) -> None:
+    """Make sure that the folder is there, ours, and closed to others.
+
+    Where root's servers run as nobody, it is theirs (`for_nobody`), or one that leads to theirs (`above_nobody`).
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid not in _owners():
             raise faults.ServiceFault(f"{folder} belongs to somebody else. Remove it and start again.")
-        folder.chmod(PRIVATE)
+        folder.chmod(PASSAGE if above_nobody and way() == "nobody" else PRIVATE)
         if for_nobody and way() == "nobody":
             os.chown(folder, unprivileged.NOBODY, unprivileged.NOBODY)
     except OSError as error:

@@ -69,7 +69,7 @@ class EmbeddedPostgres:
 
     def start(self) -> None:
         """Returns when it answers. Does nothing when it is running already."""
-        make_private(self.data.parent)
+        make_private(self.data.parent, above_nobody=True)
         make_private(self.sockets, for_nobody=True)
         with processes.only_one(self.data.parent / f"{self.data.name}.lock"):
             processes.wait_until(lambda: self.pid() is None or self.is_running(), 10.0)
@@ -128,7 +128,7 @@ class EmbeddedPostgres:
         )
         if made.returncode:
             shutil.rmtree(folder, ignore_errors=True)
-            raise faults.of_log("PostgreSQL", made.stderr + made.stdout, self.log)
+            raise self._fault(made.stderr + made.stdout)
 
     def _forget_strangers(self) -> None:
         """Drop lock files whose number is by now another program's: PostgreSQL would believe that it is running.
@@ -157,7 +157,10 @@ class EmbeddedPostgres:
             child.wait()
         with self.log.open("rb") as log:
             log.seek(said_before)
-            raise faults.of_log("PostgreSQL", log.read().decode(errors="replace"), self.log)
+            raise self._fault(log.read().decode(errors="replace"))
+
+    def _fault(self, said: str) -> faults.ServiceFault:
+        return faults.of_log(self.name, said, self.log, is_nobody=processes.way() == "nobody")
 
 
 def _check_version(data: Path, found: str) -> None:

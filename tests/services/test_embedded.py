@@ -3,6 +3,8 @@
 import os
 import shutil
 import signal
+import stat
+import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -11,7 +13,16 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from reviewboard.embedded import EmbeddedPostgres, EmbeddedValkey, ServiceFault, faults, processes
+from reviewboard.embedded import (
+    EmbeddedPostgres,
+    EmbeddedValkey,
+    ServiceFault,
+    faults,
+    folders,
+    processes,
+    unprivileged,
+)
+from reviewboard.embedded.postgres import _binary
 
 pytestmark = pytest.mark.processes
 
@@ -216,3 +227,27 @@ def test_a_full_disk_is_said() -> None:
     fault = faults.of_log("PostgreSQL", "FATAL: could not write: No space left on device", "log")
 
     assert str(fault) == "PostgreSQL did not start: the disk is full. Free some space and start again."
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root needs to be somebody else")
+def test_where_no_namespace_is_allowed_root_runs_it_as_nobody(postgres: EmbeddedPostgres, monkeypatch) -> None:
+    program = str(_binary("initdb"))
+    harmless = [*processes._prefix("nobody", program), "--version"]
+    if subprocess.run(harmless, check=False, capture_output=True).returncode:
+        pytest.skip("nobody may not enter the folder of the installed packages")
+    monkeypatch.setattr(processes, "way", lambda: "nobody")
+    monkeypatch.setattr(folders, "way", lambda: "nobody")
+
+    postgres.start()
+
+    assert postgres.is_running()
+    assert (postgres.data / "PG_VERSION").stat().st_uid == unprivileged.NOBODY
+    assert stat.S_IMODE(postgres.data.stat().st_mode) == folders.PRIVATE
+    postgres.stop()
+
+
+def test_what_nobody_may_not_read_is_said() -> None:
+    said = 'initdb: error: could not access directory "/srv": Permission denied'
+
+    assert "Start as an ordinary user" in str(faults.of_log("PostgreSQL", said, "its.log", is_nobody=True))
+    assert "Permission denied" in str(faults.of_log("PostgreSQL", said, "its.log"))
