@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
+from django.db import connection
+
 from queue_core import contract
 from queue_core.clock import FixedClock
 from queue_core.contract import Ending, NewTicket
@@ -81,9 +83,16 @@ def make_ground(code: str = "insult") -> ReasonCode:
     return ReasonCode.objects.get_or_create(code=code, defaults={"title": code})[0]
 
 
-def new_ticket(lane: Lane, *, deadline: float | None = 1000, submitted: float | None = None, **fields: Any) -> NewTicket:
+def new_ticket(
+    lane: Lane, *, deadline: float | None = 1000, submitted: float | None = None, **fields: Any
+) -> NewTicket:
     number = next(_numbers)
-    defaults = {"source": "test", "external_id": f"t-{number}", "revision": "v1", "evidence": {"text": f"text {number}"}}
+    defaults = {
+        "source": "test",
+        "external_id": f"t-{number}",
+        "revision": "v1",
+        "evidence": {"text": f"text {number}"},
+    }
     return NewTicket(
         lane=lane,
         deadline=None if deadline is None else at(deadline),
@@ -125,3 +134,9 @@ def dead_job(lane: Lane, *, deadline: float = 10, **fields: Any) -> Job:
     job.refresh_from_db()
     assert job.state == "DEAD", job.state
     return job
+
+
+def past_the_guards() -> None:
+    """From here on this transaction writes past the triggers: for tests of what a damaged row looks like."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")

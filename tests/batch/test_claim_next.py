@@ -202,15 +202,14 @@ def test_the_probe_draws_what_is_harmless_as_long_as_there_is_some() -> None:
 
 def test_the_probe_draws_no_last_attempt_unless_a_job_has_only_one() -> None:
     lane = probe(max_attempts=2)
-    job, token = leased_job(lane, claimed=1)
+    _job, token = leased_job(lane, claimed=1)
     contract.release(token, outcome=AttemptOutcome.INVALID_ANSWER, clock=clock(2))
     contract.wake_due(clock=clock(500))
 
     assert claim_next(lane, when=501).claims == []
 
-    Job.objects.filter(pk=job.pk).update(attempts=0, max_attempts=1)
-    Attempt.objects.update(run=None)
-    assert jobs_of(claim_next(lane, when=502)) == [job.pk]
+    only_try = waiting_job(probe(max_attempts=1))
+    assert jobs_of(claim_next(only_try.lane, when=502)) == [only_try.pk]
 
 
 def test_the_probe_draws_a_ticket_once_an_outage() -> None:

@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 
 from queue_core.models import Attempt, Decision, Evidence, Item, Job, Lane, Message, Ticket
-from tests.factories import at, dead_job, done_job, leased_job, make_lane, waiting_job
+from tests.factories import at, dead_job, done_job, leased_job, make_lane, past_the_guards, waiting_job
 
 pytestmark = pytest.mark.django_db
 
@@ -26,7 +26,6 @@ WAITING: dict[str, dict[str, Any]] = {
     "job_attempts_within_fence": {"attempts": 1},
     "job_lease_needs_a_fence": {"lease_until": at(5)},
     "job_deadline_after_queued": {"deadline": at(0)},
-    "job_is_named": {"revision": ""},
 }
 
 
@@ -62,11 +61,12 @@ def test_a_job_does_not_wait_with_its_budget_spent() -> None:
     refuses(Job, "job_waits_with_a_try_left", state="WAITING")
 
 
-def test_there_is_no_fifth_state() -> None:
+def test_there_is_no_fifth_state_even_for_who_writes_past_the_guards() -> None:
     waiting_job(make_lane())
+    past_the_guards()
 
     refuses(Job, "job_state_known|job_finished_at_only_at_the_end", state="PENDING")
-    refuses(Job, "job_state_known|job_finished_at_only_at_the_end", state="PENDING", finished_at=at(1))
+    refuses(Job, "job_result_only_when_done", result="APPROVED")
 
 
 def test_there_is_one_job_a_revision_and_round() -> None:
@@ -93,7 +93,6 @@ def test_there_is_one_attempt_a_fence() -> None:
         ("attempt_outcome_when_ended", {"outcome": "timeout"}),
         ("attempt_committed_by_an_answer", {"is_committed": True, "outcome": "timeout", "ended_at": at(5)}),
         ("attempt_committed_by_an_answer", {"is_committed": True}),
-        ("attempt_fence_from_one", {"fence": 0}),
     ],
 )
 def test_an_attempt_ends_whole(constraint: str, values: dict[str, Any]) -> None:
@@ -113,8 +112,11 @@ def test_the_machine_decides_a_job_once() -> None:
 
 def test_a_rejection_has_a_ground() -> None:
     done_job(make_lane())
+    decision = Decision.objects.get()
+    decision.pk, decision.revision, decision.verdict = None, "v2", "REJECTED"
 
-    refuses(Decision, "decision_to_reject_has_a_ground", verdict="REJECTED")
+    with pytest.raises(IntegrityError, match="decision_to_reject_has_a_ground"), transaction.atomic():
+        decision.save()
 
 
 def test_a_job_has_one_open_item() -> None:

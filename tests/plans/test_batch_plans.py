@@ -5,7 +5,7 @@ from django.db import connection
 
 from queue_core import batch_sql
 from queue_core.models import Attempt, Job, Lane
-from tests.factories import T0, at, make_lane
+from tests.factories import T0, at, make_lane, past_the_guards
 
 pytestmark = pytest.mark.django_db
 
@@ -64,6 +64,7 @@ STATEMENTS = {
 @pytest.fixture
 def filled(db: None) -> Lane:
     lanes = [make_lane() for _ in range(3)]
+    past_the_guards()
     with connection.cursor() as cursor:
         cursor.execute(FILL, {"lanes": [lane.pk for lane in lanes], "rows": ROWS, "t0": T0})
         for table in ("job", "attempt", "ticket", "evidence"):

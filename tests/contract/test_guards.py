@@ -1,0 +1,159 @@
+"""Triggers: the ways between states, and what is written once, whoever asks."""
+
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from django.db.models import F
+
+from queue_core import contract
+from queue_core.models import Attempt, AuditEntry, Decision, Evidence, Job, LateAnswer
+from queue_core.states import AttemptOutcome, LeaseToken
+from tests.factories import at, clock, dead_job, done_job, leased_job, make_lane, waiting_job
+
+pytestmark = pytest.mark.django_db
+
+
+def refuses(model: Any, why: str, **values: Any) -> None:
+    before = list(model.objects.order_by("pk").values())
+    with pytest.raises(IntegrityError, match=why), transaction.atomic():
+        model.objects.update(**values)
+    assert list(model.objects.order_by("pk").values()) == before
+
+
+TO: dict[str, dict[str, Any]] = {
+    "WAITING": {"state": "WAITING", "result": None, "dead_reason": None, "finished_at": None, "attempts": 0},
+    "LEASED": {"state": "LEASED", "result": None, "dead_reason": None, "finished_at": None, "lease_until": at(5)},
+    "DONE": {"state": "DONE", "result": "APPROVED", "dead_reason": None, "finished_at": at(5), "available_at": None},
+    "DEAD": {"state": "DEAD", "result": None, "dead_reason": "deadline", "finished_at": at(5), "available_at": None},
+}
+
+
+@pytest.mark.parametrize(
+    ("make", "to"),
+    [
+        (waiting_job, "DONE"),
+        (done_job, "WAITING"),
+        (done_job, "LEASED"),
+        (done_job, "DEAD"),
+        (dead_job, "LEASED"),
+        (dead_job, "DONE"),
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_no_other_way_leads_from_state_to_state(make: Any, to: str) -> None:
+    make(make_lane())
+
+    refuses(Job, f"no way leads from .* to {to}", fence=F("fence") + 1, **TO[to])
+
+
+def test_no_way_leads_back_from_a_final_death() -> None:
+    job = waiting_job(make_lane())
+    contract.withdraw(source="test", external_id=job.ticket.external_id, clock=clock(1))
+
+    refuses(Job, "no way leads from DEAD", **TO["WAITING"])
+
+
+def test_a_lease_without_a_higher_fence_is_refused() -> None:
+    leased_job(make_lane())
+    contract.release(_token(), outcome=AttemptOutcome.RELEASED, clock=clock(2))
+
+    refuses(Job, "no way leads from WAITING", **TO["LEASED"])
+
+
+def _token() -> LeaseToken:
+    attempt = Attempt.objects.get()
+    return LeaseToken(attempt.job_id, attempt.fence, "v1", attempt.pk, attempt.key)
+
+
+def test_a_fence_never_falls() -> None:
+    leased_job(make_lane())
+
+    refuses(Job, "fence never falls", fence=0)
+
+
+@pytest.mark.parametrize(
+    ("make", "values"),
+    [
+        (done_job, {"result": "MANUAL"}),
+        (done_job, {"fence": F("fence") + 1}),
+        (dead_job, {"dead_reason": "attempts"}),
+        (dead_job, {"finished_at": at(99)}),
+    ],
+)
+def test_an_ended_job_stays_as_it_ended(make: Any, values: dict[str, Any]) -> None:
+    make(make_lane())
+
+    refuses(Job, "stays as it ended", **values)
+
+
+@pytest.mark.parametrize("values", [{"revision": "v2"}, {"round": 2}, {"added_at": at(1)}])
+def test_what_a_job_reviews_never_changes(values: dict[str, Any]) -> None:
+    waiting_job(make_lane())
+
+    refuses(Job, "never changes", **values)
+
+
+def test_a_job_begins_waiting() -> None:
+    job = done_job(make_lane())
+    job.pk, job.round = None, 2
+
+    with pytest.raises(IntegrityError, match="begins WAITING"), transaction.atomic():
+        job.save()
+
+
+@pytest.mark.parametrize("values", [{"worker": "w9"}, {"fence": 7}, {"started_at": at(9)}])
+def test_what_was_claimed_never_changes(values: dict[str, Any]) -> None:
+    leased_job(make_lane())
+
+    refuses(Attempt, "never changes", **values)
+
+
+@pytest.mark.parametrize(
+    "values", [{"ended_at": at(9)}, {"outcome": "refused"}, {"ended_at": None, "outcome": None, "is_committed": False}]
+)
+def test_an_attempt_is_closed_once(values: dict[str, Any]) -> None:
+    done_job(make_lane())
+
+    refuses(Attempt, "closed once", **values)
+
+
+def test_an_attempt_that_was_given_back_is_not_charged_again() -> None:
+    leased_job(make_lane())
+    contract.refuse_running(Job.objects.get().lane_id, clock=clock(2))
+
+    refuses(Attempt, "closed once", is_charged=True)
+
+
+def test_evidence_is_sealed_until_it_is_erased() -> None:
+    waiting_job(make_lane())
+
+    refuses(Evidence, "sealed", body='"other"')
+    refuses(Evidence, "sealed", digest="0" * 64)
+    refuses(Evidence, "sealed", body="")
+    Evidence.objects.update(body="", digest="keyed", erased_at=at(5), erased_ground="asked for")
+
+
+def test_a_decision_is_replaced_and_never_changed_but_its_note_may_be_blanked() -> None:
+    done_job(make_lane())
+
+    refuses(Decision, "another one replaces it", verdict="REJECTED")
+    refuses(Decision, "another one replaces it", note="words of later")
+    Decision.objects.update(note="")
+
+
+def test_an_audit_entry_is_written_once_and_sealed_once(olga: Any) -> None:
+    contract.pull(waiting_job(make_lane()).pk, person=olga, clock=clock(1), reason="mine")
+
+    refuses(AuditEntry, "written once", reason="another")
+    AuditEntry.objects.update(number=1, seal="s")
+    refuses(AuditEntry, "written once", seal="t")
+
+
+@pytest.mark.parametrize("model", [Job, Attempt, Evidence, Decision, LateAnswer])
+def test_the_ledger_is_kept(model: Any) -> None:
+    done_job(make_lane())
+    contract.complete(_token(), contract.Ending("MANUAL"), clock=clock(9))
+
+    with pytest.raises(IntegrityError, match="it is kept"), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"DELETE FROM {model._meta.db_table}")
