@@ -749,6 +749,10 @@ class Migration(migrations.Migration):
             model_name='job',
             index=models.Index(condition=models.Q(('state', 'WAITING')), fields=['lane', 'queued_at'], name='job_oldest'),
         ),
+        migrations.AddIndex(
+            model_name='job',
+            index=models.Index(condition=models.Q(('state', 'DEAD')), fields=['id'], name='job_dead'),
+        ),
         migrations.AddConstraint(
             model_name='job',
             constraint=models.UniqueConstraint(fields=('ticket', 'revision', 'round'), name='job_once_a_round'),

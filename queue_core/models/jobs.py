@@ -94,6 +94,8 @@ class Job(models.Model):
             ),
             models.Index(fields=["lane", "deadline", "id"], name="job_deadline", condition=Q(state=JobState.WAITING)),
             models.Index(fields=["lane", "queued_at"], name="job_oldest", condition=Q(state=JobState.WAITING)),
+            # For the list of DEAD jobs, newest first: few among millions. Written only when a job dies or is requeued.
+            models.Index(fields=["id"], name="job_dead", condition=Q(state=JobState.DEAD)),
         ]
 
     def __str__(self) -> str:
