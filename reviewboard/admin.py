@@ -36,6 +36,9 @@ SHOWN = (
 # Groups are the four roles; a migration makes them, and their permissions are part of the release.
 admin.site.unregister(Group)
 
+admin.site.site_title = "Reviewboard"
+admin.site.site_header = "Reviewboard"
+
 
 @admin.register(Person)
 class PersonAdmin(PersonAdminBase):

@@ -1,8 +1,10 @@
 from django.apps import AppConfig
+from django.utils.translation import gettext_lazy
 
 
 class ReviewboardConfig(AppConfig):
     name = "reviewboard"
+    verbose_name = gettext_lazy("Accounts")
 
     def ready(self) -> None:
         # Whoever wakes a worker, page or command, does so by the app of this project.

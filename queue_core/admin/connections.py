@@ -4,7 +4,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.db import models
 from django.http import HttpRequest
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from queue_core import configuration, hold
 from queue_core.admin.versioned import VersionedAdmin, VersionedForm, person_of
@@ -29,7 +29,7 @@ FIELDS = [
 
 
 class ConnectionForm(VersionedForm):
-    kind = forms.ChoiceField(choices=lambda: [(kind, kind) for kind in kinds()])
+    kind = forms.ChoiceField(label=gettext_lazy("Kind"), choices=lambda: [(kind, kind) for kind in kinds()])
 
     class Meta:
         model = ModelConnection

@@ -19,6 +19,7 @@ EXAMPLE = '[{"category": "offensive", "reject_at": 0.85, "approve_below": 0.45, 
 
 class PolicyForm(ModelForm):
     rules = forms.JSONField(
+        label=gettext_lazy("Rules"),
         widget=forms.Textarea(attrs={"rows": 10, "cols": 90, "spellcheck": "false"}),
         help_text=gettext_lazy(
             "A list of rules: at or above reject_at the ticket is REJECTED on the ground of the reason code, below "
