@@ -11,7 +11,7 @@ from queue_core.errors import InvalidRequest
 from queue_core.models import Job, Lane
 from reviewboard.models import Person
 from tests.factories import at, clock, waiting_job
-from tests.ramp.stories import again, answer, end, fail, leased, new_lane, probing, read, running, soaked
+from tests.ramp.stories import answer, end, fail, leased, new_lane, probing, read, running, soaked
 
 pytestmark = pytest.mark.django_db
 

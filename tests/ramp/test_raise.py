@@ -101,9 +101,7 @@ def test_the_last_stage_is_steady_and_nothing_is_above_it(lead: Person) -> None:
     assert again(lane).run == lane.run
 
 
-@pytest.mark.parametrize(
-    ("when", "completions", "code"), [(69, 2, "soak_time"), (70, 1, "soak_completions")]
-)
+@pytest.mark.parametrize(("when", "completions", "code"), [(69, 2, "soak_time"), (70, 1, "soak_completions")])
 def test_an_unmet_soak_is_refused_and_changes_nothing(lead: Person, when: int, completions: int, code: str) -> None:
     lane = probing(lead)
     for _number in range(completions):

@@ -40,9 +40,7 @@ def test_every_right_of_a_role_is_one_that_django_knows() -> None:
         (roles.ADMINISTRATOR, "change_lane", "delete_lane"),
     ],
 )
-def test_a_role_has_its_rights_and_no_others(
-    person: Callable[..., Person], role: str, may: str, may_not: str
-) -> None:
+def test_a_role_has_its_rights_and_no_others(person: Callable[..., Person], role: str, may: str, may_not: str) -> None:
     somebody = person(role)
 
     assert somebody.has_perm(f"queue_core.{may}")
