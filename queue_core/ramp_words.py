@@ -1,4 +1,4 @@
-"""What the ramp's verbs answer when nobody made a mistake. `ramp_text` makes sentences of them."""
+"""What the ramp's verbs answer when nobody made a mistake: codes with parameters, made into sentences where shown."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
