@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from queue_core.figures.board import LaneFigures
-from queue_core.where import CLAIMABLE, Layer
+from queue_core.where import CLAIMABLE, PROBE, Layer
 
 #: Work that waits, and nothing completed for this long, is no progress. Longer where a call may take longer.
 STALL = timedelta(minutes=2)
@@ -22,6 +22,8 @@ class LaneState(StrEnum):
     HELD_AUTOMATICALLY = "held_automatically"
     NO_PROGRESS = "no_progress"
     HELD_BY_PERSON = "held_by_person"
+    #: It runs, and how well could not be read in time, now or before: no state of health is made up.
+    UNREAD = "unread"
     GROWING = "growing"
     LATE = "late"
     PAUSED = "paused"
@@ -43,6 +45,8 @@ def state_of(figures: LaneFigures) -> LaneState:
     if run is None:
         is_person = facts.hold is not None and not facts.hold.is_automatic
         return LaneState.HELD_BY_PERSON if is_person else LaneState.HELD_AUTOMATICALLY
+    if figures.layers.value is None or figures.flow.value is None:
+        return LaneState.UNREAD
     if _work(figures) and not facts.is_judged:
         return LaneState.NOT_JUDGED
     if _work(figures) and not facts.is_attended:
@@ -53,7 +57,7 @@ def state_of(figures: LaneFigures) -> LaneState:
         return LaneState.NO_PROGRESS
     if is_growing(figures):
         return LaneState.GROWING
-    oldest = figures.layers.value.oldest_ready if figures.layers.value else None
+    oldest = figures.layers.value.oldest_ready
     if oldest is not None and oldest > figures.lane.wait_target:
         return LaneState.LATE if run.is_last else LaneState.RAMPING
     return LaneState.STEADY if run.is_last else LaneState.RAMPING
@@ -79,6 +83,10 @@ def _work(figures: LaneFigures) -> int:
 
 
 def _is_stalled(figures: LaneFigures) -> bool:
+    run = figures.lane.run
+    if run is not None and run.number == PROBE and figures.is_soaked:
+        # The probe has shown what it can, and draws no ticket twice: it waits for a lead, and is not stuck.
+        return False
     since, table = stalled_since(figures), figures.layers.value
     limit = max(STALL, CALLS_IN_A_STALL * figures.lane.connection.call_time_limit)
     if since is None or table is None or figures.now - since <= limit:
