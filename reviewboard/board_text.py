@@ -9,7 +9,7 @@ from django.utils.translation import ngettext
 
 from queue_core import figures
 from queue_core.figures import LaneFigures, LaneState
-from queue_core.models import Lane
+from queue_core.models import Lane, ModelConnection
 from queue_core.states import HoldReason
 from queue_core.where import COUNT_CAP, RESUME_WITHIN, Layer
 from reviewboard.drawing import LayerBar, LayerPart, layer_bar
@@ -24,12 +24,16 @@ TONES = {
     LaneState.HELD_AUTOMATICALLY: Tone.HOLD,
     LaneState.NO_PROGRESS: Tone.BAD,
     LaneState.HELD_BY_PERSON: Tone.HOLD,
+    LaneState.UNREAD: Tone.WARN,
     LaneState.GROWING: Tone.WARN,
     LaneState.LATE: Tone.WARN,
     LaneState.PAUSED: Tone.WARN,
     LaneState.RAMPING: Tone.INFO,
     LaneState.STEADY: Tone.GOOD,
 }
+
+#: A look at the model's health tells of the present no longer than this.
+LOOK_LASTS = timedelta(minutes=1)
 
 
 def title_of(lane: Lane) -> str:
@@ -78,6 +82,8 @@ def _word(found: LaneFigures, state: LaneState) -> str:
             return _("GROWING by %(rate)s/min") % {"rate": rate_text(flow.growth if flow else 0)}
         case LaneState.PAUSED:
             return _("pausing")
+        case LaneState.UNREAD:
+            return _("running, figures not read yet")
         case LaneState.RAMPING:
             return stage_text(found.lane)
     return _("running")
@@ -147,8 +153,12 @@ def next_step(found: LaneFigures, state: LaneState, *, may_raise: bool, on_page:
             )
         case LaneState.PAUSED:
             return NextStep(_("Nothing to do: it moves by itself at %(at)s.") % {"at": moment(found.facts.retry_until)})
+        case LaneState.UNREAD:
+            return NextStep(_("The figures take too long to read. They are tried again by themselves."))
         case LaneState.STEADY:
             return NextStep(_("Nothing to do: it runs by itself."))
+        case LaneState.LATE:
+            return NextStep(_("The flow holds, but tickets wait too long: see below what they wait for."))
     run = found.lane.run
     if run is None or run.is_last:
         return NextStep(_("More comes in than the model answers, and there is no higher stage in the plan."))
@@ -158,15 +168,22 @@ def next_step(found: LaneFigures, state: LaneState, *, may_raise: bool, on_page:
     return NextStep(_soaking(found))
 
 
+def model_answers(model: ModelConnection, now: datetime) -> bool | None:
+    """What the last look at the model said; None if nobody has looked lately."""
+    looked_at = model.health_checked_at
+    return None if looked_at is None or now - looked_at > LOOK_LASTS else model.health_is_good
+
+
 def _held_step(found: LaneFigures) -> str:
     model, hold = found.lane.connection, found.facts.hold
     if hold is not None and _may_resume(found):
         return _("Resume it at its stage until %(until)s, or start the probe.") % {
             "until": moment(hold.since + RESUME_WITHIN)
         }
-    if model.health_is_good is False:
+    answers = model_answers(model, found.now)
+    if answers is False:
         return _("The model does not answer its health check. Start the probe when it does.")
-    if model.health_is_good and model.health_since is not None:
+    if answers and model.health_since is not None:
         return _("The model answers its health check since %(at)s. A few harmless tickets go first.") % {
             "at": moment(model.health_since)
         }

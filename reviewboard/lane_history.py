@@ -7,12 +7,12 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from queue_core.models import AuditEntry, Hold, Lane, StageRun
+from queue_core.models import AuditEntry, Hold, Lane, Outage, StageRun
 from queue_core.states import HoldForm, RunEnd
 from reviewboard.ramp_text import figure_name, measure_text, stage_name
 from reviewboard.shapes import Text, Tone
 from reviewboard.templatetags.board import count_capped
-from reviewboard.where_text import hold_reason
+from reviewboard.where_text import hold_reason, moment
 
 SHOWN = 12
 
@@ -46,6 +46,20 @@ def history(lane: Lane) -> list[Chapter]:
     holds = Hold.objects.filter(lane=lane).select_related("by").order_by("-started_at")[:SHOWN]
     chapters = [*map(_of_run, runs), *map(_of_hold, holds)]
     return sorted(chapters, key=lambda one: one.at, reverse=True)[:SHOWN]
+
+
+def outage_line(outage: Outage | None) -> str:
+    """The last outage of the lane's connection."""
+    if outage is None:
+        return ""
+    values = {
+        "cause": hold_reason(outage.cause),
+        "opened": moment(outage.opened_at),
+        "closed": moment(outage.closed_at),
+    }
+    if outage.closed_at is None:
+        return _("An outage of the connection is open since %(opened)s: %(cause)s.") % values
+    return _("The last outage of the connection was from %(opened)s to %(closed)s: %(cause)s.") % values
 
 
 def acts(lane: Lane) -> list[Act]:

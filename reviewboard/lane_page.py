@@ -14,7 +14,7 @@ from queue_core.gate import GateReading, GateVerdict
 from queue_core.models import Lane, Stage, StageRun
 from queue_core.ramp_raise import people_who_may_raise
 from queue_core.states import Result
-from reviewboard.board_text import rate_text
+from reviewboard.board_text import model_answers, rate_text
 from reviewboard.models import Person
 from reviewboard.ramp_text import figure_name, measure_text
 from reviewboard.shapes import Check, GateRow, Progress, StageStep
@@ -153,11 +153,11 @@ def checks(reading: LaneReading, *, broker: bool) -> list[Check]:
 
 def _health(reading: LaneReading) -> Check:
     model, text = reading.lane.connection, _("The model answers its health check.")
-    looked_at = model.health_checked_at
-    if looked_at is None or model.health_is_good is None or reading.as_of - looked_at > timedelta(minutes=1):
+    answers = model_answers(model, reading.as_of)
+    if answers is None:
         return Check(text, None, _("no look within a minute"))
     since = _("since %(at)s") % {"at": moment(model.health_since)}
-    return Check(text, model.health_is_good, since if model.health_is_good else model.health_detail or since)
+    return Check(text, answers, since if answers else model.health_detail or since)
 
 
 def _same_policy(reading: LaneReading) -> Check:

@@ -83,6 +83,7 @@ def action_context(request: HttpRequest, reading: LaneReading, bound: Mapping[st
         "may_hold": may(request, "hold_lane"),
         "history": lane_history.history(reading.lane),
         "acts": lane_history.acts(reading.lane),
+        "outage_line": lane_history.outage_line(reading.figures.outage),
     }
     if context["may_hold"]:
         context["hold_form"] = bound.get("hold_form") or _hold_form(reading)

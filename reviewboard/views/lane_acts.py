@@ -56,8 +56,13 @@ def raise_stage(request: HttpRequest, name: str) -> HttpResponse:
         # Where the same step is still to be made its form keeps the reason; on another step it would be the wrong one.
         kept = "raise_data" if raised.outcome in SAME_STEP else "raise_typed"
         return answer_with_lane(request, name, status=CONFLICT, conflict=conflict, bound={kept: typed})
+    text = ngettext(
+        "Stage %(number)d, %(name)s, runs: at most %(cap)s call at once.",
+        "Stage %(number)d, %(name)s, runs: at most %(cap)s calls at once.",
+        raised.run.cap,
+    )
     values = {"number": raised.run.number, "name": raised.run.name, "cap": count(raised.run.cap)}
-    return _done(request, name, _("Stage %(number)d, %(name)s, runs: at most %(cap)s calls at once.") % values)
+    return _done(request, name, text % values)
 
 
 @require_POST

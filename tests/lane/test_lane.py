@@ -421,3 +421,13 @@ def test_the_history_keeps_runs_holds_and_the_figures_of_then(client, leo, rita)
     assert whats == ["on hold", "stage 1, probe", "on hold"]
     assert ("waiting", "7") in [(str(name), str(value)) for name, value in shown.context["history"][1].frozen]
     assert [str(one.what) for one in shown.context["acts"]][:2] == ["put the lane on hold", "raised the stage"]
+
+
+def test_the_history_names_the_last_outage_of_the_connection(client, leo) -> None:
+    lane = a_lane("posts")
+    fill(lane, 20, waited=WAITED)
+    start(lane, leo)
+    break_down(lane)
+    client.force_login(leo)
+
+    assert "An outage of the connection is open since" in text(page(client, lane))
