@@ -234,10 +234,10 @@ class Migration(migrations.Migration):
                 ('total_cap', models.PositiveIntegerField(blank=True, help_text='The most calls at once over all lanes of this connection. Empty: no limit of its own.', null=True, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(10000)], verbose_name='total cap')),
                 ('allow_restricted', models.BooleanField(default=False, verbose_name='may receive restricted evidence')),
                 ('options', models.JSONField(blank=True, default=dict, verbose_name='options')),
-                ('health_checked_at', models.DateTimeField(blank=True, editable=False, null=True)),
-                ('health_is_good', models.BooleanField(blank=True, editable=False, null=True)),
-                ('health_detail', models.CharField(blank=True, default='', editable=False, max_length=512)),
-                ('health_since', models.DateTimeField(blank=True, editable=False, null=True)),
+                ('health_checked_at', models.DateTimeField(blank=True, editable=False, null=True, verbose_name='health checked at')),
+                ('health_is_good', models.BooleanField(blank=True, editable=False, null=True, verbose_name='health is good')),
+                ('health_detail', models.CharField(blank=True, default='', editable=False, max_length=512, verbose_name='health detail')),
+                ('health_since', models.DateTimeField(blank=True, editable=False, null=True, verbose_name='health since')),
                 ('version', models.PositiveIntegerField(default=1, editable=False)),
             ],
             options={
@@ -297,7 +297,7 @@ class Migration(migrations.Migration):
                 ('note', models.CharField(blank=True, default='', max_length=500, verbose_name='note')),
                 ('made_at', models.DateTimeField(verbose_name='made')),
                 ('lane', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='policies', to='queue_core.lane', verbose_name='lane')),
-                ('made_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('made_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='made by')),
             ],
             options={
                 'verbose_name': 'policy',

@@ -37,7 +37,9 @@ class Policy(models.Model):
     rules = models.JSONField(_("rules"))
     note = models.CharField(_("note"), max_length=500, blank=True, default="")
     made_at = models.DateTimeField(_("made"))
-    made_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+")
+    made_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+", verbose_name=_("made by")
+    )
 
     class Meta:
         verbose_name = _("policy")

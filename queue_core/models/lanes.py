@@ -42,10 +42,10 @@ class ModelConnection(models.Model):
     )
     allow_restricted = models.BooleanField(_("may receive restricted evidence"), default=False)
     options = models.JSONField(_("options"), default=dict, blank=True)
-    health_checked_at = models.DateTimeField(null=True, blank=True, editable=False)
-    health_is_good = models.BooleanField(null=True, blank=True, editable=False)
-    health_detail = models.CharField(max_length=512, blank=True, default="", editable=False)
-    health_since = models.DateTimeField(null=True, blank=True, editable=False)
+    health_checked_at = models.DateTimeField(_("health checked at"), null=True, blank=True, editable=False)
+    health_is_good = models.BooleanField(_("health is good"), null=True, blank=True, editable=False)
+    health_detail = models.CharField(_("health detail"), max_length=512, blank=True, default="", editable=False)
+    health_since = models.DateTimeField(_("health since"), null=True, blank=True, editable=False)
     version = models.PositiveIntegerField(default=1, editable=False)
 
     class Meta:
