@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from django.db import Error, connection
+from django.db import DEFAULT_DB_ALIAS, Error, connections
 from kombu import Connection
 
 from reviewboard.embedded import ServiceFault, faults
@@ -18,7 +18,6 @@ from reviewboard.environment import SECRET_FILE, Environment
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 BROKER_LIMIT = 5
-OLDEST_POSTGRES = 15
 
 
 @contextlib.contextmanager
@@ -83,14 +82,16 @@ def keep_secret(environment: Environment) -> str:
 
 
 def check_database() -> None:
-    """Over Django's own connection, which knows every option of the address. No sentence holds a password."""
+    """With every option of the address but the pool, which hides the cause. No sentence holds a password."""
+    asking = connections[DEFAULT_DB_ALIAS].copy()
+    asking.settings_dict["OPTIONS"].pop("pool", None)
     try:
-        connection.ensure_connection()
+        # Refuses servers that are too old for Django, in a sentence of its own.
+        asking.ensure_connection()
     except Error as error:
-        raise ServiceFault(f"The database of DATABASE_URL does not answer: {str(error).strip()}") from error
-    found = connection.connection.info.server_version // 10000
-    if found < OLDEST_POSTGRES:
-        raise ServiceFault(f"The database of DATABASE_URL is PostgreSQL {found}; {OLDEST_POSTGRES} or newer is needed.")
+        raise ServiceFault(f"The database of DATABASE_URL cannot be used: {str(error).strip()}") from error
+    finally:
+        asking.close()
 
 
 def check_broker(url: str) -> None:

@@ -42,9 +42,9 @@ class Site:
     def output(self) -> Path:
         return self.var.with_suffix(f".{len(self.started)}")
 
-    def start(self, *arguments: str) -> "subprocess.Popen[bytes]":
+    def start(self, *arguments: str, **named: str) -> "subprocess.Popen[bytes]":
         environment = {name: value for name, value in os.environ.items() if name not in OF_SERVERS_OF_ONES_OWN}
-        environment |= {"REVIEWBOARD_VAR": str(self.var), "COVERAGE_PROCESS_START": ""}
+        environment |= {"REVIEWBOARD_VAR": str(self.var), **named}
         output = self.var.with_suffix(f".{len(self.started) + 1}")
         with output.open("wb") as out:
             command = [sys.executable, "-X", "dev", str(ROOT / "manage.py"), *arguments]
@@ -59,8 +59,8 @@ class Site:
             assert launcher.poll() is None, self.said()
         return launcher
 
-    def run(self, *arguments: str) -> int:
-        return self.start(*arguments).wait(LIMIT)
+    def run(self, *arguments: str, **named: str) -> int:
+        return self.start(*arguments, **named).wait(LIMIT)
 
     def said(self) -> str:
         """By the latest command."""
@@ -191,3 +191,40 @@ def test_services_started_by_hand_run_until_they_are_stopped_by_hand(site) -> No
     assert site.said().count("runs (process") == 2
     assert site.run("services", "stop") == 0
     assert site.run("services", "status") == 3
+
+
+def test_servers_of_ones_own_that_do_not_answer_are_said_without_their_passwords(site, broker_url) -> None:
+    own = {"SECRET_KEY": "for-the-tests-only-0123456789abcdef0123456789abcdef", "ALLOWED_HOSTS": "localhost"}
+    nowhere = {"DATABASE_URL": "postgres://me:hunter2@127.0.0.1:1/board", "CELERY_BROKER_URL": broker_url}
+
+    assert site.run("up", "--port", str(site.port), **own, **nowhere) == 1
+
+    assert "The database of DATABASE_URL cannot be used" in site.said()
+    assert "Connection refused" in site.said()
+    assert "hunter2" not in site.said()
+    assert "Traceback" not in site.said()
+
+
+def test_with_servers_of_ones_own_nothing_embedded_is_handled(site) -> None:
+    own = {"SECRET_KEY": "for-the-tests-only-0123456789abcdef0123456789abcdef", "ALLOWED_HOSTS": "localhost"}
+    named = {"DATABASE_URL": "postgres://me@db.example/board", "CELERY_BROKER_URL": "redis://broker.example/0"}
+
+    assert site.run("services", "stop", **own, **named) == 1
+
+    assert "handles the embedded servers only" in site.said()
+
+
+def test_up_on_servers_of_ones_own_starts_nothing_embedded(site) -> None:
+    assert site.run("services", "start") == 0
+    urls = {"DATABASE_URL": site.pair.postgres.url("reviewboard"), "CELERY_BROKER_URL": site.pair.valkey.url()}
+    own = {"SECRET_KEY": "for-the-tests-only-0123456789abcdef0123456789abcdef", "ALLOWED_HOSTS": "127.0.0.1"}
+    elsewhere = site.var.with_name("elsewhere")
+
+    launcher = site.start("up", "--port", str(site.port), **urls, **own, REVIEWBOARD_VAR=str(elsewhere))
+    assert processes.wait_until(lambda: launcher.poll() is not None or "runs at" in site.said(), LIMIT)
+
+    assert site.answers() == 200, site.said()
+    assert not (elsewhere / "postgres").exists()
+    launcher.terminate()
+    assert launcher.wait(60) == 0
+    assert site.pair.postgres.is_running()

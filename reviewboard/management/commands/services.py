@@ -22,7 +22,9 @@ class Command(BaseCommand):
 
     def handle(self, *, act: str, **_options: Any) -> None:
         if not settings.ENVIRONMENT.is_embedded:
-            raise ServiceFault("DATABASE_URL and CELERY_BROKER_URL are set: these servers are not mine to handle.")
+            raise ServiceFault(
+                "DATABASE_URL and CELERY_BROKER_URL are set: this command handles the embedded servers only."
+            )
         pair = EmbeddedPair(settings.ENVIRONMENT.var)
         {"start": self._start, "stop": self._stop, "status": self._status}[act](pair)
 
