@@ -64,7 +64,11 @@ def outage_line(outage: Outage | None) -> str:
 
 def acts(lane: Lane) -> list[Act]:
     entries = AuditEntry.objects.filter(lane=lane).order_by("-pk")[:SHOWN]
-    return [Act(one.at, one.actor_name, act_name(one.act), one.reason) for one in entries]
+    return [Act(one.at, _actor(one), act_name(one.act), one.reason) for one in entries]
+
+
+def _actor(entry: AuditEntry) -> str:
+    return entry.actor_name if entry.actor_id is not None else _("the system")
 
 
 def act_name(code: str) -> str:
@@ -79,11 +83,23 @@ def act_name(code: str) -> str:
         "lane.created": _("created the lane"),
         "lane.changed": _("changed the lane's set-up"),
         "lane.plan_changed": _("changed the plan"),
+        "lane.added": _("created the lane"),
+        "stage.changed": _("changed the plan"),
+        "policy.made": _("made a version of the policy"),
         "policy.forced": _("put a policy into force"),
         "connection.changed": _("changed the connection"),
         "modelconnection.changed": _("changed the connection"),
         "outage.opened": _("opened an outage"),
         "outage.closed": _("closed an outage"),
+        "item.decided": _("decided an item"),
+        "job.requeued": _("requeued a job"),
+        "group.requeued": _("requeued a group"),
+        "job.pulled": _("took a job out of the machine's hands"),
+        "job.deadline_moved": _("moved a deadline"),
+        "evidence.read": _("looked at restricted evidence"),
+        "person.added": _("added a person"),
+        "person.changed": _("changed a person"),
+        "demo.seeded": _("staged the demo"),
     }
     return names.get(code, code)
 
