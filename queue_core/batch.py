@@ -46,6 +46,8 @@ MOST_BURIED_AT_ONCE = 500
 #: Ends after every deadline that a row can hold, and within the dates of PostgreSQL.
 LONGEST_LEASE = timedelta(days=3_000_000)
 MOST_SEVERE_FOR_THE_PROBE = 1
+#: The number of the probe's stage.
+PROBE = 1
 
 type EndOfToken = CompleteOutcome | LeaseOutcome
 
@@ -102,12 +104,18 @@ def claim_next(lane_id: int, limit: int, *, clock: Clock, worker: str) -> Batch:
 
 @transaction.atomic
 def claim_expired(lane_id: int, *, clock: Clock, worker: str) -> Batch:
-    """Take over one job whose last lease is over. It is the caller's only work in its process until it ends."""
+    """Take over one job whose last lease is over. It is the caller's only work in its process until it ends.
+
+    Nothing while the probe runs: each ticket is drawn for it at most once, and one that may have killed its worker is
+    no harmless ticket.
+    """
     lane = lock_lane(lane_id)
     now = read_clock(clock, InvalidClaim)
     room = measure_room(lane, now=now)
     if room.refusal is not None:
         return Batch([], room.refusal)
+    if lane.run is not None and lane.run.number == PROBE:
+        return Batch([])
     picked = _ids(batch_sql.PICK_EXPIRED, lane=lane_id, now=now, needs_until=now + usual_call(lane))
     return Batch(_lease(lane, picked, worker, now))
 
@@ -168,7 +176,7 @@ def _checked(limit: int) -> int:
 
 def _pick(lane: Lane, limit: int, now: datetime) -> list[int]:
     needs_until = now + usual_call(lane)
-    if lane.run is None or lane.run.number != 1:
+    if lane.run is None or lane.run.number != PROBE:
         return _ids(batch_sql.PICK_MOST_URGENT, lane=lane.pk, needs_until=needs_until, limit=limit)
     opened_at = (
         Outage.objects.filter(connection_id=lane.connection_id, closed_at__isnull=True)

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
-from queue_core.batch import usual_call
+from queue_core.batch import PROBE, usual_call
 from queue_core.clock import EPOCH, Clock
 from queue_core.models import Drainer, Job, Lane
 from queue_core.states import JobState
@@ -85,6 +85,7 @@ def lanes_in_want(now: datetime, *, but: Lane) -> list[int]:
         Lane.objects.filter(Q(claims_not_before__isnull=True) | Q(claims_not_before__lte=now), run__isnull=False)
         .exclude(pk=but.pk)
         .exclude(drainer_places__until__gt=now)
+        .select_related("run")
     )
     return [lane.pk for lane in lanes if has_work(lane, now=now)]
 
@@ -96,7 +97,9 @@ def has_work(lane: Lane, *, now: datetime) -> bool:
 
 
 def has_lapsed(lane: Lane, *, now: datetime) -> bool:
-    """Whether a job waits to be taken over, with time and budget left."""
+    """Whether a job waits to be taken over, with time and budget left. The probe takes nothing over."""
+    if lane.run is None or lane.run.number == PROBE:
+        return False
     return Job.objects.filter(
         lane=lane,
         state=JobState.LEASED,

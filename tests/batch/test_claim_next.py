@@ -212,6 +212,15 @@ def test_the_probe_draws_no_last_attempt_unless_a_job_has_only_one() -> None:
     assert jobs_of(claim_next(only_try.lane, when=502)) == [only_try.pk]
 
 
+def test_the_probe_takes_over_no_expired_lease() -> None:
+    lane = probe()
+    job, _token = leased_job(lane)
+
+    assert batch.claim_expired(lane.pk, clock=clock(500), worker="w2") == Batch([])
+    job.refresh_from_db()
+    assert (job.state, job.fence) == ("LEASED", 1)
+
+
 def test_the_probe_draws_a_ticket_once_an_outage() -> None:
     lane = probe(max_attempts=10)
     _job, token = leased_job(lane, claimed=1)
