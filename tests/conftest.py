@@ -72,6 +72,27 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Tests that really commit end with a flush, which takes with it what migrations made; it is put back each time."""
+    from django.db.models.signals import post_migrate
+
+    from queue_core import roles
+    from queue_core.models import ReasonCode
+
+    with django_db_blocker.unblock():
+        grounds = list(ReasonCode.objects.order_by("pk").values("code", "title", "clause", "public_text"))
+
+    def put_back(**_kwargs: Any) -> None:
+        roles.restore()
+        for ground in grounds:
+            ReasonCode.objects.get_or_create(code=ground["code"], defaults=ground)
+
+    post_migrate.connect(put_back, dispatch_uid="tests.put_back")
+    yield
+    post_migrate.disconnect(dispatch_uid="tests.put_back")
+
+
+@pytest.fixture(scope="session")
 def broker_url() -> Iterator[str]:
     """A broker of this process's own, emptied by nobody: each test uses queues by names of its own or purges."""
     given = os.environ.get("CELERY_BROKER_URL")

@@ -63,7 +63,8 @@ def wipe() -> None:
     roles.restore()
     for code in codes:
         code.pk = None  # the sequences begin anew
-    ReasonCode.objects.bulk_create(codes)
+    # A project may listen to the flush and have put its own back.
+    ReasonCode.objects.bulk_create(codes, ignore_conflicts=True)
 
 
 def prepare(progress: Progress = lambda _text: None) -> None:
