@@ -12,7 +12,7 @@ from queue_core.clock import DATABASE_CLOCK
 from queue_core.connections import build, kinds
 from queue_core.contract import lock_lane
 from queue_core.errors import ConfigurationFault
-from queue_core.models import ModelConnection
+from queue_core.models import Lane, ModelConnection
 from queue_core.states import HoldReason
 
 FIELDS = [
@@ -36,6 +36,9 @@ class ConnectionForm(VersionedForm):
         fields = FIELDS
 
     def clean(self) -> dict[str, Any]:
+        # Lanes before their connection, as claims lock them: the save may have to hold those lanes.
+        for lane_id in Lane.objects.filter(connection_id=self.instance.pk).order_by("pk").values_list("pk", flat=True):
+            lock_lane(lane_id)
         cleaned = super().clean()
         self._check_that_it_can_be_built(cleaned)
         return cleaned
