@@ -22,9 +22,7 @@ class Item(models.Model):
     deadline = models.DateTimeField()
     is_hard = models.BooleanField(default=False, db_default=False)
     fence = models.BigIntegerField(default=0, db_default=0)
-    taken_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+", db_index=False
-    )
+    taken_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+", db_index=False)
     taken_until = models.DateTimeField(null=True)
     opened_at = models.DateTimeField()
     closed_at = models.DateTimeField(null=True)
