@@ -133,7 +133,7 @@ def _hold_cause(found: LaneFigures) -> str:
     return _("by %(person)s: %(reason)s") % values
 
 
-def next_step(found: LaneFigures, state: LaneState, *, may_raise: bool, on_page: bool = False) -> NextStep:
+def next_step(found: LaneFigures, state: LaneState, *, may_raise: bool, on_page: bool = False) -> NextStep:  # noqa: C901  one case a state
     """The one thing to do, and who may."""
     page = "" if on_page else lane_url(found.lane)
     url = f"{page}#raise"

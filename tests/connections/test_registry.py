@@ -28,7 +28,7 @@ HERE = __name__
 
 def offer(monkeypatch: pytest.MonkeyPatch, *points: tuple[str, str]) -> None:
     offered = EntryPoints(EntryPoint(name, value, registry.GROUP) for name, value in points)
-    monkeypatch.setattr(registry, "entry_points", lambda **params: offered.select(**params))
+    monkeypatch.setattr(registry, "entry_points", offered.select)
 
 
 def test_build_of_a_known_kind_gives_its_adapter_with_the_rows_marks() -> None:

@@ -3,10 +3,10 @@
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
@@ -109,16 +109,19 @@ def _make_lane() -> Lane:
 
 def read_lines(name: str) -> Iterable[tuple[int, dict[str, Any]]]:
     """The numbered lines of a trace. Raises CommandError with the line for what is no trace."""
-    try:
-        stream = sys.stdin if name == "-" else Path(name).open(encoding="utf-8")
-    except OSError as error:
-        raise CommandError(f"{name}: {error.strerror}") from error
-    with stream:
+    with _opened(name) as stream:
         number = 0
         while text := stream.readline(LONGEST_LINE):
             number += 1
             if text.strip():
                 yield number, _parse(name, number, text)
+
+
+def _opened(name: str) -> AbstractContextManager[TextIO]:
+    try:
+        return nullcontext(sys.stdin) if name == "-" else Path(name).open(encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"{name}: {error.strerror}") from error
 
 
 def _parse(name: str, number: int, text: str) -> dict[str, Any]:
