@@ -6,7 +6,15 @@ want to know its message, in the same transaction.
 
 from queue_core.ramp_judge import end_badly, judge, judge_if_due
 from queue_core.ramp_lower import RESUME_WITHIN, force_policy, resume, set_cap, step_down
-from queue_core.ramp_outages import EntryCode, OutageActed, OutageOutcome, close_outage, open_outage
+from queue_core.ramp_outages import (
+    EntryCode,
+    OutageActed,
+    OutageOutcome,
+    close_outage,
+    is_steady,
+    lanes_of,
+    open_outage,
+)
 from queue_core.ramp_raise import may_raise, raise_stage
 from queue_core.ramp_runs import next_stage
 from queue_core.ramp_words import Acted, JudgeOutcome, Missing, MissingCode, Raised, RaiseOutcome, RampOutcome
@@ -26,8 +34,10 @@ __all__ = [
     "close_outage",
     "end_badly",
     "force_policy",
+    "is_steady",
     "judge",
     "judge_if_due",
+    "lanes_of",
     "may_raise",
     "next_stage",
     "open_outage",

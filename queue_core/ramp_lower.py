@@ -10,7 +10,7 @@ from queue_core import audit, gate
 from queue_core.clock import Clock
 from queue_core.contract import lock_lane
 from queue_core.errors import ConfigurationFault, InvalidRequest
-from queue_core.models import Hold, Lane, Policy, ReasonCode, Stage, StageRun
+from queue_core.models import AuditEntry, Hold, Lane, Policy, ReasonCode, Stage, StageRun
 from queue_core.policy import Policy as Rules
 from queue_core.ramp_checks import checked_reason, require
 from queue_core.ramp_judge import streak_reason
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 RIGHT = "raise_stage"
 FORCE = "force_policy"
+FORCED = "policy.forced"
 RESUME_WITHIN = timedelta(minutes=15)
 
 
@@ -126,11 +127,13 @@ def set_cap(
 
 
 @transaction.atomic
-def force_policy(lane_id: int, policy_id: int, *, person: "AbstractUser", reason: str, clock: Clock) -> Acted:
+def force_policy(
+    lane_id: int, policy_id: int, *, person: "AbstractUser", reason: str, replaces: int | None = None, clock: Clock
+) -> Acted:
     """Put a version of the lane's policy into force: a new run of the same stage at the same cap, to be soaked again.
 
-    On hold it is in force from the next run on. Raises InvalidRequest for a policy of another lane or one whose rules
-    are broken.
+    On hold it is in force from the next run on. `replaces`, if given, is the version that was shown as in force. Raises
+    InvalidRequest for a policy of another lane or one whose rules are broken.
     """
     require(person, FORCE)
     reason = checked_reason(reason)
@@ -138,7 +141,9 @@ def force_policy(lane_id: int, policy_id: int, *, person: "AbstractUser", reason
     now = clock.now()
     policy = _sound_policy(lane, policy_id)
     if policy.pk == lane.policy_id:
-        return Acted(RampOutcome.UNCHANGED, lane.run)
+        return _forced_already(lane, RampOutcome.UNCHANGED)
+    if replaces is not None and replaces != lane.policy_id:
+        return _forced_already(lane, RampOutcome.POLICY_DIFFERS)
     before = {"policy": lane.policy.version if lane.policy else None, "run": lane.run_id}
     run, cap = lane.run, lane.cap
     figures = gate.read(lane, now=now).frozen()
@@ -152,7 +157,7 @@ def force_policy(lane_id: int, policy_id: int, *, person: "AbstractUser", reason
     _note(
         lane,
         EntryCode.POLICY_FORCED,
-        "policy.forced",
+        FORCED,
         run,
         person=person,
         reason=reason,
@@ -215,6 +220,14 @@ def _lower(lane: Lane, run: StageRun, *, to: int, below: int) -> dict[str, Any] 
 def _figures(lane: Lane, held: StageRun, hold: Hold, now: datetime) -> dict[str, Any]:
     lines = gate.read_lines(held, now=now, since=hold.started_at - held.window)
     return {**gate.read(lane, now=now).frozen(), "lines": [line.frozen() for line in lines]}
+
+
+def _forced_already(lane: Lane, outcome: RampOutcome) -> Acted:
+    """Who put the present version into force is in the audit alone: on hold no run begins with it."""
+    entry = AuditEntry.objects.filter(lane=lane, act=FORCED).select_related("actor").order_by("-pk").first()
+    if entry is None:
+        return Acted(outcome, lane.run)
+    return Acted(outcome, lane.run, by=entry.actor, at=entry.at)
 
 
 def _sound_policy(lane: Lane, policy_id: int) -> Policy:

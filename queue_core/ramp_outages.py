@@ -60,6 +60,22 @@ def open_for(lane: Lane, cause: HoldReason, *, now: datetime) -> Outage:
     return _open(lane.connection, cause, person=None, now=now)[0]
 
 
+def lanes_of(outage_ids: Iterable[int]) -> dict[int, tuple[Lane, ...]]:
+    """The lanes of each outage with their runs, by the outage's id: those that its log names."""
+    found: dict[int, tuple[Lane, ...]] = dict.fromkeys(outage_ids, ())
+    if found:
+        named = OutageEntry.objects.filter(outage__in=found, lane__isnull=False).select_related("lane__run")
+        for entry in named.order_by("outage", "lane__name").distinct("outage", "lane__name"):
+            if entry.lane is not None:
+                found[entry.outage_id] = (*found[entry.outage_id], entry.lane)
+    return found
+
+
+def is_steady(lane: Lane) -> bool:
+    """Whether the lane runs its last stage, as all lanes of an outage have to before it is closed."""
+    return lane.run is not None and lane.run.is_last
+
+
 def write_entry(
     lane: Lane,
     code: EntryCode,
@@ -104,7 +120,7 @@ def close_outage(outage_id: int, *, person: "AbstractUser", reason: str, clock: 
     now = clock.now()
     if outage.closed_at is not None:
         return OutageActed(OutageOutcome.ALREADY_CLOSED, outage)
-    unsteady = tuple(lane for lane in lanes if lane.run is None or not lane.run.is_last)
+    unsteady = tuple(lane for lane in lanes if not is_steady(lane))
     if unsteady:
         return OutageActed(OutageOutcome.NOT_STEADY, outage, unsteady)
     outage.closed_at, outage.closed_by_id = now, person.pk

@@ -95,6 +95,8 @@ class RampOutcome(StrEnum):
     CONNECTION_DIFFERS = "connection_differs"
     #: The step is not down.
     NOT_LOWER = "not_lower"
+    #: Another version of the policy is in force than was shown.
+    POLICY_DIFFERS = "policy_differs"
     UNCHANGED = "unchanged"
 
 

@@ -10,6 +10,7 @@ from queue_core import where
 from queue_core.figures.flow import Flow, flows
 from queue_core.figures.panels import Panel, read_panel
 from queue_core.models import Lane, Outage
+from queue_core.ramp_outages import is_steady, lanes_of
 from queue_core.states import Exposure
 from queue_core.where import COUNT_CAP, LaneFacts, LayerTable
 
@@ -60,7 +61,19 @@ class LaneFigures:
     flow: Panel[Flow]
     exposure: Exposure | None
     outage: Outage | None
+    """The connection's last one, open or closed."""
+    outage_lanes: tuple[Lane, ...]
+    """The lanes of the outage while it is open."""
     completions: int
+
+    @property
+    def open_outage(self) -> Outage | None:
+        return self.outage if self.outage is not None and self.outage.closed_at is None else None
+
+    @property
+    def outage_unsteady(self) -> tuple[Lane, ...]:
+        """The lanes that the open outage still waits for. None of them: it can be closed."""
+        return tuple(lane for lane in self.outage_lanes if not is_steady(lane))
 
     @property
     def is_soaked(self) -> bool:
@@ -88,6 +101,8 @@ def board(lanes: Sequence[Lane], *, now: datetime) -> list[LaneFigures]:
     exposures = _panels("exposure", ids, lambda: exposed(ids), now)
     completed = completions(lanes)
     outages = last_outages({lane.connection_id for lane in lanes})
+    named = lanes_of(outage.pk for outage in outages.values() if outage.closed_at is None)
+    affected = {outage.connection_id: named.get(outage.pk, ()) for outage in outages.values()}
     return [
         LaneFigures(
             lane=lane,
@@ -98,6 +113,7 @@ def board(lanes: Sequence[Lane], *, now: datetime) -> list[LaneFigures]:
             flow=flow[lane.pk],
             exposure=exposures[lane.pk].value,
             outage=outages.get(lane.connection_id),
+            outage_lanes=affected.get(lane.connection_id, ()),
             completions=completed.get(lane.pk, 0),
         )
         for lane in lanes

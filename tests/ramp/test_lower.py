@@ -274,6 +274,21 @@ class TestPolicy:
         assert self.force(lane, lane.policy, lead).outcome == "unchanged"
         assert again(lane).run == lane.run
 
+    def test_another_version_than_the_one_shown_as_in_force_changes_nothing_and_says_who_put_it_there(
+        self, lead: Person
+    ) -> None:
+        lane = running(lead)
+        shown, second, third = lane.policy, self.version(lane, 2), self.version(lane, 3)
+        words = {"person": lead, "reason": WHY, "replaces": shown.pk}
+        ramp.force_policy(lane.pk, second.pk, clock=clock(200), **words)
+
+        late = ramp.force_policy(lane.pk, third.pk, clock=clock(210), **words)
+        same = ramp.force_policy(lane.pk, second.pk, clock=clock(220), **words)
+
+        assert (late.outcome, late.by, late.at) == ("policy_differs", lead, at(200))
+        assert (same.outcome, same.by, same.at) == ("unchanged", lead, at(200))
+        assert again(lane).policy == second
+
     def test_a_policy_of_another_lane_or_with_broken_rules_is_refused(self, lead: Person) -> None:
         lane, other = running(lead), new_lane()
         broken = [{"category": "offensive", "reject_at": 0.1, "approve_below": 0.9}]

@@ -98,6 +98,22 @@ def test_one_opened_by_hand_names_its_opener_and_holds_nothing(lead: Person) -> 
     assert again(lane).run == lane.run
 
 
+def test_the_lanes_of_an_outage_are_those_its_log_names(lead: Person) -> None:
+    first = running(lead, unavailable_limit=1)
+    second = running(lead, unavailable_limit=1, connection=first.connection)
+    running(lead)
+    for number in range(2):
+        fail(first, "unavailable", when=90 + 20 * number)
+        raise_(first, lead, when=100 + 20 * number)
+    fail(second, "misconfigured", when=95, detail="the key was refused")
+    outage = Outage.objects.get()
+
+    found = ramp.lanes_of([outage.pk, 0])
+
+    assert found == {outage.pk: (first, second), 0: ()}
+    assert [ramp.is_steady(lane) for lane in found[outage.pk]] == [False, False]
+
+
 def test_opening_and_closing_need_the_right_and_a_reason(lead: Person, reviewer: Person) -> None:
     lane = running(lead, unavailable_limit=1)
     fail(lane, "unavailable", when=90)
