@@ -15,7 +15,6 @@ from queue_core import roles
 from queue_core.figures import panels
 from reviewboard import broker
 from reviewboard.models import Person
-from tests.factories import make_ground
 from tests.workers.processes import Workers, workers_at
 from tests.workers.staged import Stage
 
@@ -34,9 +33,7 @@ def empty_broker(broker_url: str) -> Iterator[str]:
 
 @pytest.fixture
 def site(transactional_db: None, empty_broker: str, live_server: Any, settings: Any) -> Iterator[str]:
-    """Pages of this process that wake the test's workers. Its address. The roles and grounds are there."""
-    roles.restore()
-    make_ground("insult")
+    """Pages of this process that wake the test's workers. Its address."""
     settings.QUEUE_CORE_CONNECTIONS = {"staged": "tests.workers.staged.build"}
     with _wakes_go_to(empty_broker):
         yield live_server.url

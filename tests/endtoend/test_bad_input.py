@@ -9,7 +9,6 @@ import pytest
 from queue_core import lanes
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Evidence, Job, Message, ModelConnection, Ticket
-from tests.factories import make_ground
 from tests.workers.processes import ROOT, environment_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.django_db(transaction=True)]
@@ -28,7 +27,6 @@ LINES = [
 
 
 def test_wrong_lines_are_refused_with_number_field_and_reason_and_the_others_go_in_whole(tmp_path):
-    make_ground()
     lanes.create_lane("posts", ModelConnection.objects.create(name="local", kind="local"), clock=DATABASE_CLOCK)
     report = tmp_path / "report.ndjson"
 
