@@ -2,6 +2,7 @@
 
 import io
 import json
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -184,6 +185,16 @@ def test_nesting_up_to_the_limit_is_taken():
 def test_a_key_that_stands_twice_is_refused_by_its_name():
     assert fault_of(raw('{"lane":"a","lane":"b"}')).field == "lane"
     assert fault_of(Line(1, _with_evidence('{"x":{"y":1,"y":2}}'))).field == "y"
+
+
+def test_a_line_of_a_hundred_thousand_keys_is_not_searched_once_for_each_of_them():
+    """IMP-09: a line within the limit kept the import busy for minutes before it was refused."""
+    keys = ",".join(f'"{number}":1' for number in range(80_000))
+    began = time.process_time()
+
+    fault = fault_of(raw(f'{{{keys},"79999":1}}'))
+
+    assert (fault.field, time.process_time() - began < 5) == ("79999", True)
 
 
 @pytest.mark.parametrize("text", ["[1]", '"x"', "1", "null", "{", '{"a":1}}', "not json", "{'a':1}", '{"a":1,}'])
