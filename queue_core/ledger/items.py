@@ -1,0 +1,74 @@
+"""What holds of people's work: items for jobs that need them, each end with its cause, assignments by fence."""
+
+from django.utils.translation import gettext_lazy as _
+
+from queue_core.ledger.rules import Rule, in_sql
+from queue_core.models import Assignment, Item
+
+PLACE = """
+SELECT i.id FROM queue_core_item i JOIN queue_core_job j ON j.id = i.job_id
+WHERE i.id = ANY(%(ids)s::bigint[]) AND (i.ticket_id, i.lane_id) IS DISTINCT FROM (j.ticket_id, j.lane_id)
+"""
+
+#: Only an ended job needs a person, each kind of item another end. A recalled decision leaves the job as it ended.
+NEEDED = """
+SELECT i.id FROM queue_core_item i
+JOIN queue_core_job j ON j.id = i.job_id JOIN queue_core_ticket t ON t.id = i.ticket_id
+WHERE i.id = ANY(%(ids)s::bigint[]) AND i.closed_at IS NULL AND (
+  t.withdrawn_at IS NOT NULL OR t.current_revision <> j.revision
+  OR NOT CASE i.kind
+    WHEN 'manual' THEN coalesce(j.result = 'MANUAL', FALSE)
+    WHEN 'dead' THEN coalesce(j.dead_reason IN ('deadline', 'attempts') AND j.dead_reason = i.cause, FALSE)
+    WHEN 'recalled' THEN j.state IN ('DONE', 'DEAD')
+    ELSE coalesce(j.dead_reason = 'pulled', FALSE) END
+  OR EXISTS (
+    SELECT FROM queue_core_job r JOIN queue_core_decision d ON d.job_id = r.id
+    WHERE r.ticket_id = j.ticket_id AND r.revision = j.revision AND d.verdict IS NOT NULL
+      AND NOT EXISTS (SELECT FROM queue_core_decision n WHERE n.replaces_id = d.id)))
+"""
+
+ENDED = """
+SELECT i.id FROM queue_core_item i
+JOIN queue_core_job j ON j.id = i.job_id JOIN queue_core_ticket t ON t.id = i.ticket_id
+WHERE i.id = ANY(%(ids)s::bigint[]) AND NOT CASE i.closed_as
+  WHEN 'decided' THEN EXISTS (
+    SELECT FROM queue_core_assignment s JOIN queue_core_decision d ON d.assignment_id = s.id
+    WHERE s.item_id = i.id AND s.fence = i.fence AND d.decided_at = i.closed_at)
+  WHEN 'requeued' THEN i.kind = 'dead' AND j.requeues > 0
+  WHEN 'superseded' THEN t.current_revision <> j.revision
+  WHEN 'withdrawn' THEN t.withdrawn_at IS NOT NULL OR t.current_revision <> j.revision
+  ELSE TRUE END
+"""
+
+FENCES = """
+SELECT i.id FROM queue_core_item i
+CROSS JOIN LATERAL (
+  SELECT count(*) AS n, coalesce(min(s.fence), 1) AS low, coalesce(max(s.fence), 0) AS high
+  FROM queue_core_assignment s WHERE s.item_id = i.id) s
+WHERE i.id = ANY(%(ids)s::bigint[]) AND (s.n, s.low, s.high) IS DISTINCT FROM (i.fence, 1::bigint, i.fence)
+"""
+
+TAKEN = """
+SELECT i.id FROM queue_core_item i
+LEFT JOIN queue_core_assignment s ON s.item_id = i.id AND s.ended_at IS NULL
+WHERE i.id = ANY(%(ids)s::bigint[]) AND (
+  (i.taken_by_id, i.taken_until) IS DISTINCT FROM (s.person_id, s.until) OR s.fence <> i.fence)
+"""
+
+ASSIGNMENT = """
+SELECT s.id FROM queue_core_assignment s
+JOIN queue_core_item i ON i.id = s.item_id
+LEFT JOIN queue_core_decision d ON d.assignment_id = s.id
+WHERE s.id = ANY(%(ids)s::bigint[]) AND (
+  s.ended_at < s.taken_at OR (d.id IS NOT NULL) <> (s.ended_as IS NOT DISTINCT FROM 'decided')
+  OR s.ended_as IN ('decided', 'requeued') AND i.closed_as IS DISTINCT FROM s.ended_as)
+"""
+
+RULES = (
+    Rule("item_place", Item, _("is of another ticket or lane than its job"), in_sql(PLACE)),
+    Rule("item_needed", Item, _("is open though its job needs no person"), in_sql(NEEDED)),
+    Rule("item_ended", Item, _("ended as nothing that happened"), in_sql(ENDED)),
+    Rule("item_fences", Item, _("its assignments are not one for each fence from 1"), in_sql(FENCES)),
+    Rule("item_taken", Item, _("is not taken by whom its open assignment names"), in_sql(TAKEN)),
+    Rule("assignment_ended", Assignment, _("its end, its decision and its item do not agree"), in_sql(ASSIGNMENT)),
+)
