@@ -108,15 +108,16 @@ def automatic(
     return True
 
 
-def for_change(lane: Lane, *, reason: HoldReason, person: "AbstractUser", now: datetime) -> Hold:
-    """Put a locked lane on an automatic hold because its set-up was changed, in place of the run or hold it has.
+def for_change(lane: Lane, *, reason: HoldReason, person: "AbstractUser | None", now: datetime) -> Hold:
+    """Put a locked lane on an automatic hold because what it stands on was changed, in place of its run or hold.
 
     It replaces a person's hold too: that could be resumed, and what runs then would not be what was approved.
     """
     run = end_run(lane, ended_as=RunEnd.AUTOMATIC_HOLD, person=person, now=now)
     held_before = end_hold(lane, person=person, now=now)
     run = run or (held_before.run if held_before else None)
-    hold = Hold(lane=lane, is_automatic=True, reason=reason, by_id=person.pk, run=run, started_at=now)
+    hold = Hold(lane=lane, is_automatic=True, reason=reason, run=run, started_at=now)
+    hold.by_id = person.pk if person is not None else None
     _begin(lane, hold, person=person, now=now)
     return hold
 

@@ -118,10 +118,10 @@ def end_run(lane: Lane, *, ended_as: RunEnd, person: "AbstractUser | None", now:
     return run
 
 
-def end_hold(lane: Lane, *, person: "AbstractUser", now: datetime) -> Hold | None:
+def end_hold(lane: Lane, *, person: "AbstractUser | None", now: datetime) -> Hold | None:
     hold = lane.hold
     if hold is not None:
-        hold.ended_at, hold.ended_by_id = now, person.pk
+        hold.ended_at, hold.ended_by_id = now, person.pk if person else None
         hold.save(update_fields=["ended_at", "ended_by"])
     return hold
 

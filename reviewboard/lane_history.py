@@ -78,6 +78,7 @@ def act_name(code: str) -> str:
         "stage.stepped_down": _("stepped down"),
         "lane.held": _("put the lane on hold"),
         "lane.results_refused": _("refused the running results"),
+        "lane.leases_unknown": _("refused what ran before the restore"),
         "lane.resumed": _("resumed the lane"),
         "lane.cap_set": _("set the cap"),
         "lane.created": _("created the lane"),

@@ -184,14 +184,16 @@ def refuse_running(lane_id: int, *, clock: Clock) -> int:
     return len(running)
 
 
-def raise_fences(jobs: Sequence[Job], *, now: datetime) -> None:
+def raise_fences(
+    jobs: Sequence[Job], *, now: datetime, outcome: AttemptOutcome = AttemptOutcome.FENCE_RAISED
+) -> None:
     """Raise, not save, locked jobs' fences without a claim. Closed, uncharged attempt rows mark it in the ledger."""
     for job in jobs:
         job.fence += 1
-    Attempt.objects.bulk_create([_mark_of_raised_fence(job, now) for job in jobs])
+    Attempt.objects.bulk_create([_mark_of_raised_fence(job, outcome, now) for job in jobs])
 
 
-def _mark_of_raised_fence(job: Job, now: datetime) -> Attempt:
+def _mark_of_raised_fence(job: Job, outcome: AttemptOutcome, now: datetime) -> Attempt:
     return Attempt(
         job=job,
         lane_id=job.lane_id,
@@ -203,7 +205,7 @@ def _mark_of_raised_fence(job: Job, now: datetime) -> Attempt:
         started_at=now,
         lease_until=now,
         ended_at=now,
-        outcome=AttemptOutcome.FENCE_RAISED,
+        outcome=outcome,
     )
 
 
