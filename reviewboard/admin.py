@@ -1,12 +1,16 @@
 """People in the admin. What somebody may do comes from groups; an account is closed, never deleted."""
 
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.forms import UserChangeForm
 from django.contrib.auth.models import Group
-from django.http import HttpRequest
+from django.db import transaction
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -18,8 +22,10 @@ from reviewboard.models import Person
 
 if TYPE_CHECKING:
     PersonAdminBase = UserAdmin[Person]
+    PersonFormBase = UserChangeForm[Person]
 else:
     PersonAdminBase = UserAdmin
+    PersonFormBase = UserChangeForm
 
 SHOWN = (
     "username",
@@ -40,13 +46,39 @@ admin.site.site_title = "Reviewboard"
 admin.site.site_header = "Reviewboard"
 
 
+class PersonForm(PersonFormBase):
+    """Carries what the person was when the form was loaded, so that no save gives back a right taken meanwhile."""
+
+    loaded_state = forms.CharField(widget=forms.HiddenInput, required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk and "loaded_state" in self.fields:
+            self.fields["loaded_state"].initial = _digest(self.instance)
+
+    def clean(self) -> Any:
+        cleaned = super().clean() or self.cleaned_data
+        # Django's admin runs its change view in a transaction: the locks last until the save.
+        _lock_with_administrators(self.instance)
+        if _digest(Person.objects.get(pk=self.instance.pk)) != cleaned.get("loaded_state"):
+            raise forms.ValidationError(
+                _("Somebody else saved this meanwhile. Nothing of yours was saved; load the page anew.")
+            )
+        if _is_last_administrator(self.instance) and not _stays_administrator(cleaned):
+            raise forms.ValidationError(
+                _("This is the last administrator: make another person one before you change this one's role.")
+            )
+        return cleaned
+
+
 @admin.register(Person)
 class PersonAdmin(PersonAdminBase):
+    form = PersonForm
     list_display = ["username", "first_name", "last_name", "roles", "is_active", "is_staff", "last_login"]
     list_filter = ["is_active", "is_staff", "groups"]
     actions = None
     fieldsets = (
-        (None, {"fields": ("username", "password")}),
+        (None, {"fields": ("username", "password", "loaded_state")}),
         (gettext_lazy("Person"), {"fields": ("first_name", "last_name", "email", "timezone", "language")}),
         (gettext_lazy("Role"), {"fields": ("is_active", "is_staff", "is_superuser", "groups")}),
         (gettext_lazy("Dates"), {"fields": ("last_login", "date_joined")}),
@@ -69,21 +101,26 @@ class PersonAdmin(PersonAdminBase):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        form = super().get_form(request, obj, change=change, **kwargs)
-        if obj is None:
-            return form
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        # The password of a superuser is the way to be one, too.
+        is_above = obj is not None and obj.is_superuser and not request.user.is_superuser
+        return not is_above and super().has_change_permission(request, obj)
 
-        class KeepsAnAdministrator(form):  # type: ignore[misc, valid-type]
-            def clean(self) -> Any:
-                cleaned = super().clean()
-                if _is_last_administrator(obj) and not _stays_administrator(cleaned):
-                    raise forms.ValidationError(
-                        _("This is the last administrator: make another person one before you change this one's role.")
-                    )
-                return cleaned
-
-        return KeepsAnAdministrator
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:  # noqa: A002 - Django's call
+        """Who sets another's password could act under their name: it is on record like any change of a person."""
+        with transaction.atomic():
+            person = self.get_object(request, id)
+            before = person.password if person else ""
+            response: HttpResponse = super().user_change_password(request, id, form_url)
+            if person is not None and Person.objects.values_list("password", flat=True).get(pk=person.pk) != before:
+                audit.record(
+                    "person.password_set",
+                    now=DATABASE_CLOCK.now(),
+                    actor=person_of(request),
+                    subject=person,
+                    address=request.META.get("REMOTE_ADDR"),
+                )
+        return response
 
     def save_model(self, request: HttpRequest, obj: Person, form: Any, change: bool) -> None:
         form.state_before = _state(Person.objects.get(pk=obj.pk)) if change else None
@@ -109,6 +146,16 @@ def _state(person: Person) -> dict[str, Any]:
     """What is kept of a person in the audit. No password, not even its hash."""
     roles = sorted(person.groups.values_list("name", flat=True))
     return {name: getattr(person, name) for name in SHOWN} | {"roles": roles}
+
+
+def _digest(person: Person) -> str:
+    return hashlib.sha256(repr(sorted(_state(person).items())).encode()).hexdigest()
+
+
+def _lock_with_administrators(person: Person) -> None:
+    """So that of two administrators who take each other's role the second is told to be the last one."""
+    wanted = Q(pk=person.pk) | Q(pk__in=_administrators().values("pk"))
+    list(Person.objects.select_for_update(no_key=True).filter(wanted).order_by("pk").values_list("pk"))
 
 
 def _administrators() -> Any:

@@ -250,3 +250,47 @@ def test_an_administrator_cannot_make_a_superuser(admin: Client) -> None:
 
     rita.refresh_from_db()
     assert not rita.is_superuser
+
+
+def test_an_administrator_does_not_change_a_superuser_nor_set_their_password(admin: Client) -> None:
+    root = Person.objects.create_superuser("root", password="the first long password")
+    change = reverse("admin:reviewboard_person_change", args=[root.pk])
+    word = {"usable_password": "true", "password1": "another long password", "password2": "another long password"}
+
+    answers = [
+        admin.get(change).status_code,
+        admin.post(change, {"username": "root", "email": "ada@example.org"}).status_code,
+        admin.post(reverse("admin:auth_user_password_change", args=[root.pk]), word).status_code,
+    ]
+
+    root.refresh_from_db()
+    assert answers == [200, 403, 403]
+    assert (root.check_password("the first long password"), root.email) == (True, "")
+
+
+def test_a_password_set_by_an_administrator_is_on_record_without_the_password(admin: Client, ada: Person) -> None:
+    rita = Person.objects.create_user("rita")
+    word = {"usable_password": "true", "password1": "another long password", "password2": "another long password"}
+
+    response = admin.post(reverse("admin:auth_user_password_change", args=[rita.pk]), word)
+
+    assert response.status_code == 302
+    entry = AuditEntry.objects.get(act="person.password_set")
+    assert (entry.actor, entry.subject_id, entry.before, entry.after) == (ada, str(rita.pk), None, None)
+
+
+def test_an_old_form_of_a_person_does_not_give_back_what_was_taken_meanwhile(admin: Client) -> None:
+    """ADM-01: an account that was closed stays closed, and a role that was taken stays taken."""
+    rita = Person.objects.create_user("rita")
+    roles.assign(rita, roles.LEAD)
+    url = reverse("admin:reviewboard_person_change", args=[rita.pk])
+    old = form_of(admin, url)
+    closed = {name: value for name, value in old.items() if name not in ("is_active", "groups")}
+    assert admin.post(url, closed).status_code == 302
+
+    response = admin.post(url, old | {"email": "rita@example.org"})
+
+    assert response.status_code == 200
+    assert "Somebody else saved this meanwhile" in response.content.decode()
+    rita.refresh_from_db()
+    assert (rita.is_active, rita.email, rita.groups.count()) == (False, "", 0)
