@@ -28,10 +28,13 @@ placed AS (
 SELECT place, count(*) FROM placed GROUP BY place
 """
 
-#: What came in is counted by its sealed evidence, not by jobs: a revision whose job was lost would show.
+#: What came in is counted by its sealed evidence, not by jobs: a revision whose job was lost would show. It belongs to
+#: the lane that its job is in; a later revision may have moved the ticket itself to another one.
 ADDED = """
 SELECT count(*) FROM queue_core_evidence e JOIN queue_core_ticket t ON t.id = e.ticket_id
-WHERE %s::bigint IS NULL OR t.lane_id = %s
+WHERE %s::bigint IS NULL OR %s = coalesce((
+  SELECT j.lane_id FROM queue_core_job j WHERE j.ticket_id = e.ticket_id AND j.revision = e.revision
+  ORDER BY j.round DESC LIMIT 1), t.lane_id)
 """
 
 

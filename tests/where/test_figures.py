@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -177,6 +178,18 @@ def test_account_has_every_revision_in_exactly_one_place() -> None:
     assert found.balances
     assert figures.account().added == 9
     assert figures.account().balances
+
+
+def test_the_account_of_a_lane_holds_when_a_later_revision_came_in_for_another_lane() -> None:
+    first, second = make_lane(), make_lane()
+    old = new_ticket(first)
+    contract.receive(old, clock=clock(0))
+
+    contract.supersede(replace(old, revision="v2", lane=second), replaces="v1", clock=clock(1))
+
+    found = [figures.account(lane) for lane in (first, second)]
+    assert [(one.added, one.gone, one.not_reviewed) for one in found] == [(1, 1, 0), (1, 0, 1)]
+    assert all(one.balances for one in found)
 
 
 @pytest.mark.parametrize("is_on_hold", [True, False])
