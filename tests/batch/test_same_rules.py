@@ -91,7 +91,7 @@ class Story:
 def test_both_forms_answer_alike_and_leave_the_same_rows(steps: list[tuple[str, int, Any]]) -> None:
     single, batch = Story(SingleCore()), Story(BatchCore())
 
-    # Step by step, since a sweep is of all lanes: one story told to its end would sweep the other's job at its beginning.
+    # Step by step, since a sweep is of all lanes: told to its end, one story would sweep the other before it begins.
     for verb, now, what in timed(steps):
         assert single.do(verb, now, what) == batch.do(verb, now, what)
 
