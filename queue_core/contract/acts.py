@@ -184,9 +184,7 @@ def refuse_running(lane_id: int, *, clock: Clock) -> int:
     return len(running)
 
 
-def raise_fences(
-    jobs: Sequence[Job], *, now: datetime, outcome: AttemptOutcome = AttemptOutcome.FENCE_RAISED
-) -> None:
+def raise_fences(jobs: Sequence[Job], *, now: datetime, outcome: AttemptOutcome = AttemptOutcome.FENCE_RAISED) -> None:
     """Raise, not save, locked jobs' fences without a claim. Closed, uncharged attempt rows mark it in the ledger."""
     for job in jobs:
         job.fence += 1
