@@ -133,7 +133,9 @@ def _hold_cause(found: LaneFigures) -> str:
     return _("by %(person)s: %(reason)s") % values
 
 
-def next_step(found: LaneFigures, state: LaneState, *, may_raise: bool, on_page: bool = False) -> NextStep:  # noqa: C901  one case a state
+def next_step(  # noqa: C901  one case a state
+    found: LaneFigures, state: LaneState, *, may_raise: bool, may_close: bool, on_page: bool = False
+) -> NextStep:
     """The one thing to do, and who may."""
     page = "" if on_page else lane_url(found.lane)
     url = f"{page}#raise"
@@ -156,7 +158,7 @@ def next_step(found: LaneFigures, state: LaneState, *, may_raise: bool, on_page:
         case LaneState.UNREAD:
             return NextStep(_("The figures take too long to read. They are tried again by themselves."))
         case LaneState.STEADY:
-            return NextStep(_("Nothing to do: it runs by itself."))
+            return _steady_step(found, page, may_close=may_close)
         case LaneState.LATE:
             return NextStep(_("The flow holds, but tickets wait too long: see below what they wait for."))
     run = found.lane.run
@@ -166,6 +168,22 @@ def next_step(found: LaneFigures, state: LaneState, *, may_raise: bool, on_page:
         text = _("Stage %(number)d has run its time. Look at the gate; then raise the stage.")
         return NextStep(text % {"number": run.number}, _("Raise the stage"), url, who)
     return NextStep(_soaking(found))
+
+
+def _steady_step(found: LaneFigures, page: str, *, may_close: bool) -> NextStep:
+    if found.open_outage is None:
+        return NextStep(_("Nothing to do: it runs by itself."))
+    unsteady = found.outage_unsteady
+    if unsteady:
+        text = _("Nothing to do here: it runs by itself. The outage stays open until %(lanes)s run steadily too.")
+        return NextStep(text % {"lanes": listed([str(lane) for lane in unsteady])})
+    who = _("You may do this.") if may_close else _("A lead may do this.")
+    return NextStep(_("It runs steadily: close the outage."), _("Close the outage"), f"{page}#outage", who)
+
+
+def is_outage_to_close(found: LaneFigures, state: LaneState) -> bool:
+    """Whether closing the outage is what is left to do for a lane that runs by itself."""
+    return state == LaneState.STEADY and found.open_outage is not None and not found.outage_unsteady
 
 
 def model_answers(model: ModelConnection, now: datetime) -> bool | None:

@@ -7,7 +7,7 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from queue_core.models import Hold, Lane, StageRun
+from queue_core.models import Hold, Lane, Outage, StageRun
 from queue_core.states import PERSONS_HOLD_REASONS, HoldForm
 from reviewboard.lengths import LENGTHS
 
@@ -127,6 +127,34 @@ class CapForm(forms.Form):
         cap = self.fields["cap"]
         cap.widget.attrs["max"] = run.cap
         cap.help_text = _("At most %(cap)d, which was approved with this stage.") % {"cap": run.cap}
+
+
+class PolicyForm(forms.Form):
+    """One version to put into force; a page has a form for each."""
+
+    prefix = "policy"
+
+    to = forms.IntegerField(widget=forms.HiddenInput)
+    replaces = forms.IntegerField(widget=forms.HiddenInput, required=False)
+    reason = reason_field()
+
+    def __init__(self, *args: Any, lane: Lane, version: int, **kwargs: Any) -> None:
+        kwargs.setdefault("initial", {"to": version, "replaces": lane.policy_id})
+        # Ids of their own, for the forms of all versions stand on one page.
+        kwargs.setdefault("auto_id", f"id_{version}_%s")
+        super().__init__(*args, **kwargs)
+        self.version = version
+
+
+class CloseOutageForm(forms.Form):
+    prefix = "outage"
+
+    outage = forms.IntegerField(widget=forms.HiddenInput)
+    reason = reason_field()
+
+    def __init__(self, *args: Any, outage: Outage, **kwargs: Any) -> None:
+        kwargs.setdefault("initial", {"outage": outage.pk})
+        super().__init__(*args, **kwargs)
 
 
 def _offer(form: forms.Form, name: str, choices: Sequence[tuple[Any, Any]]) -> None:

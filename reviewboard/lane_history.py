@@ -7,12 +7,12 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from queue_core.models import AuditEntry, Hold, Lane, Outage, StageRun
+from queue_core.models import AuditEntry, Hold, Lane, StageRun
 from queue_core.states import HoldForm, RunEnd
 from reviewboard.ramp_text import figure_name, measure_text, stage_name
 from reviewboard.shapes import Text, Tone
 from reviewboard.templatetags.board import count_capped
-from reviewboard.where_text import hold_reason, moment
+from reviewboard.where_text import hold_reason
 
 SHOWN = 12
 
@@ -48,27 +48,21 @@ def history(lane: Lane) -> list[Chapter]:
     return sorted(chapters, key=lambda one: one.at, reverse=True)[:SHOWN]
 
 
-def outage_line(outage: Outage | None) -> str:
-    """The last outage of the lane's connection."""
-    if outage is None:
-        return ""
-    values = {
-        "cause": hold_reason(outage.cause),
-        "opened": moment(outage.opened_at),
-        "closed": moment(outage.closed_at),
-    }
-    if outage.closed_at is None:
-        return _("An outage of the connection is open since %(opened)s: %(cause)s.") % values
-    return _("The last outage of the connection was from %(opened)s to %(closed)s: %(cause)s.") % values
-
-
 def acts(lane: Lane) -> list[Act]:
     entries = AuditEntry.objects.filter(lane=lane).order_by("-pk")[:SHOWN]
-    return [Act(one.at, _actor(one), act_name(one.act), one.reason) for one in entries]
+    return [Act(one.at, _actor(one), _what(one), one.reason) for one in entries]
 
 
 def _actor(entry: AuditEntry) -> str:
     return entry.actor_name if entry.actor_id is not None else _("the system")
+
+
+def _what(entry: AuditEntry) -> str:
+    """An act with what it was about, where its name alone says too little."""
+    version = (entry.after or {}).get("policy")
+    if entry.act == "policy.forced" and version is not None:
+        return _("put version %(version)s of the policy into force") % {"version": version}
+    return act_name(entry.act)
 
 
 def act_name(code: str) -> str:
@@ -100,6 +94,7 @@ def act_name(code: str) -> str:
         "evidence.read": _("looked at restricted evidence"),
         "person.added": _("added a person"),
         "person.changed": _("changed a person"),
+        "person.password_set": _("set a person's password"),
         "demo.seeded": _("staged the demo"),
     }
     return names.get(code, code)

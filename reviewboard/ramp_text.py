@@ -137,8 +137,18 @@ def _act_what(acted: Acted) -> str:
         RampOutcome.TOO_LATE: _("The hold has lasted over 15 minutes: only the probe leads out."),
         RampOutcome.CONNECTION_DIFFERS: _("The connection is not the one that was approved: only the probe leads out."),
         RampOutcome.NOT_LOWER: _("That is not a lower stage than the one that runs."),
+        RampOutcome.POLICY_DIFFERS: _("Another version of the policy was put into force meanwhile."),
         RampOutcome.UNCHANGED: _("Nothing was changed: it stands so already."),
     }[acted.outcome]
+
+
+def policy_conflict(lane: Lane, acted: Acted) -> Conflict:
+    """Why a version of the policy was not put into force."""
+    in_force = _("version %(version)d") % {"version": lane.policy.version} if lane.policy else _("no policy")
+    now_is = [(_("Policy"), in_force), *_now_is(lane)]
+    # The machine forces no policy: where nobody is named, nobody did.
+    who = _who(acted.by) if acted.by is not None else ""
+    return Conflict(what=_act_what(acted), who=who, at=acted.at, now_is=now_is)
 
 
 def hold_conflict(lane: Lane, held: Held) -> Conflict:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from reviewboard.views import board, lane, lane_acts
+from reviewboard.views import board, lane, lane_acts, lane_policy, outages
 
 urlpatterns = [
     path("", board.board, name="board"),
@@ -12,4 +12,8 @@ urlpatterns = [
     path("lanes/<slug:name>/resume/", lane_acts.resume, name="lane_resume"),
     path("lanes/<slug:name>/step-down/", lane_acts.step_down, name="lane_step_down"),
     path("lanes/<slug:name>/cap/", lane_acts.set_cap, name="lane_cap"),
+    path("lanes/<slug:name>/policy/", lane_policy.force_policy, name="lane_policy"),
+    path("lanes/<slug:name>/outage/close/", outages.close_outage, name="outage_close"),
+    path("outages/", outages.outages, name="outages"),
+    path("outages/<int:pk>/", outages.outage, name="outage"),
 ]

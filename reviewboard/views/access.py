@@ -26,6 +26,16 @@ def lane_to_raise(request: HttpRequest, name: str) -> Lane:
     return _lane(request, name, "raise_stage")
 
 
+def lane_to_judge_anew(request: HttpRequest, name: str) -> Lane:
+    """A lane whose policy one may put into force."""
+    return _lane(request, name, "force_policy")
+
+
+def lane_to_declare_steady(request: HttpRequest, name: str) -> Lane:
+    """A lane whose outage one may close."""
+    return _lane(request, name, "manage_outage")
+
+
 def may(request: HttpRequest, permission: str) -> bool:
     return people.may(person_of(request), permission)
 

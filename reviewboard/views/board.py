@@ -8,9 +8,10 @@ from django.views.decorators.http import require_safe
 
 from queue_core import figures
 from queue_core.figures import LaneFigures, LaneState
-from reviewboard import board_text
+from reviewboard import board_text, outage_text
 from reviewboard.drawing import LayerBar
 from reviewboard.live import LiveVersion, in_kept_order, page_or_partial
+from reviewboard.outage_text import OutageLine
 from reviewboard.shapes import Figure, Headline, NextStep
 from reviewboard.views.access import lanes_to_view, may
 from reviewboard.views.permits import needs
@@ -28,15 +29,16 @@ class LaneView:
     bar: LayerBar
     exposure: str
     line: str
+    outage: OutageLine | None
 
 
 @require_safe
 @needs("view_board")
 def board(request: HttpRequest) -> HttpResponse:
-    may_raise = may(request, "raise_stage")
+    may_raise, may_close = may(request, "raise_stage"), may(request, "manage_outage")
     with figures.snapshot() as as_of:
         found = figures.board(lanes_to_view(request), now=as_of)
-    views = [_view(one, may_raise=may_raise) for one in sorted(found, key=_worst_first)]
+    views = [_view(one, may_raise=may_raise, may_close=may_close) for one in sorted(found, key=_worst_first)]
     views, order_changed = in_kept_order(request, views)
     context = {
         "nav": "board",
@@ -54,15 +56,16 @@ def _worst_first(found: LaneFigures) -> tuple[int, int, str]:
     return figures.state_of(found).rank, -passing, found.lane.name
 
 
-def _view(found: LaneFigures, *, may_raise: bool) -> LaneView:
+def _view(found: LaneFigures, *, may_raise: bool, may_close: bool) -> LaneView:
     state: LaneState = figures.state_of(found)
     return LaneView(
         pk=found.lane.pk,
-        is_card=state.needs_somebody,
+        is_card=state.needs_somebody or board_text.is_outage_to_close(found, state),
         headline=board_text.headline(found, state, level=2),
-        step=board_text.next_step(found, state, may_raise=may_raise),
+        step=board_text.next_step(found, state, may_raise=may_raise, may_close=may_close),
         figures=board_text.four_figures(found),
         bar=board_text.bar(found),
         exposure=found.exposure.value if found.exposure else "",
         line=board_text.line_text(found),
+        outage=outage_text.open_line(found),
     )

@@ -9,8 +9,8 @@ from django.views.decorators.http import require_safe
 
 from queue_core import figures, ramp
 from queue_core.gate import GateReading
-from reviewboard import board_text, broker, lane_history, lane_page
-from reviewboard.lane_forms import CapForm, PullForm, RaiseForm, ResumeForm, StepDownForm
+from reviewboard import board_text, broker, lane_history, lane_page, lane_policy, outage_text
+from reviewboard.lane_forms import CapForm, CloseOutageForm, PolicyForm, PullForm, RaiseForm, ResumeForm, StepDownForm
 from reviewboard.lane_page import LaneReading
 from reviewboard.live import LiveVersion, page_or_partial, wants_partial
 from reviewboard.models import Person
@@ -55,9 +55,11 @@ def live_context(request: HttpRequest, reading: LaneReading, *, is_broker_there:
     """The polled part: text and figures only."""
     state = figures.state_of(reading.figures)
     shown = reading.gate.value
+    rights = {"may_raise": may(request, "raise_stage"), "may_close": may(request, "manage_outage")}
     live = {
         "headline": board_text.headline(reading.figures, state, level=1),
-        "step": board_text.next_step(reading.figures, state, may_raise=may(request, "raise_stage"), on_page=True),
+        "step": board_text.next_step(reading.figures, state, **rights, on_page=True),
+        "outage": outage_text.open_line(reading.figures),
         "figures": board_text.four_figures(reading.figures),
         "bar": board_text.bar(reading.figures),
         "exposure": reading.figures.exposure.value if reading.figures.exposure else "",
@@ -83,8 +85,12 @@ def action_context(request: HttpRequest, reading: LaneReading, bound: Mapping[st
         "may_hold": may(request, "hold_lane"),
         "history": lane_history.history(reading.lane),
         "acts": lane_history.acts(reading.lane),
-        "outage_line": lane_history.outage_line(reading.figures.outage),
+        "outage_before": outage_text.closed_line(reading.figures.outage),
+        "typed": [(_("Reason"), bound["typed"])] if bound.get("typed") else [],
+        **_policy_context(request, reading, bound),
     }
+    if may(request, "manage_outage"):
+        context |= _outage_context(reading, bound)
     if context["may_hold"]:
         context["hold_form"] = bound.get("hold_form") or _hold_form(reading)
     if context["may_raise"]:
@@ -92,6 +98,37 @@ def action_context(request: HttpRequest, reading: LaneReading, bound: Mapping[st
         if shown is not None and not is_kept:
             context |= _raise_context(reading, shown, person, bound)
     return context
+
+
+def _policy_context(request: HttpRequest, reading: LaneReading, bound: Mapping[str, Any]) -> dict[str, Any]:
+    """The rules in force for everybody; the other versions, each with its form, for those who may choose."""
+    policies = lane_policy.read_policies(reading.lane)
+    context: dict[str, Any] = {
+        "policy": policies.in_force,
+        "may_make_policy": request.user.is_staff and may(request, "add_policy"),
+    }
+    if may(request, "force_policy"):
+        tried = bound.get("policy_form")
+        forms = [
+            tried if tried is not None and tried.version == one.pk else PolicyForm(lane=reading.lane, version=one.pk)
+            for one in policies.others
+        ]
+        context |= {
+            "may_force": True,
+            "policy_choices": list(zip(policies.others, forms, strict=True)),
+            "policy_effect": lane_policy.effect(reading.lane),
+        }
+    return context
+
+
+def _outage_context(reading: LaneReading, bound: Mapping[str, Any]) -> dict[str, Any]:
+    """The form to close the open outage, or what is missing for it."""
+    outage, unsteady = reading.figures.open_outage, reading.figures.outage_unsteady
+    if outage is None:
+        return {}
+    if unsteady:
+        return {"outage_missing": [outage_text.unsteady_text(lane) for lane in unsteady]}
+    return {"outage_form": bound.get("outage_form") or CloseOutageForm(outage=outage)}
 
 
 def _hold_form(reading: LaneReading) -> PullForm | None:

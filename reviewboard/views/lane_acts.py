@@ -18,6 +18,7 @@ from queue_core.errors import InvalidRequest
 from queue_core.hold import HoldOutcome
 from queue_core.models import Lane, Stage, StageRun
 from queue_core.ramp import Acted, RaiseOutcome, RampOutcome
+from queue_core.states import HoldForm
 from reviewboard.lane_forms import CapForm, PullForm, RaiseForm, ResumeForm, StepDownForm
 from reviewboard.live import wants_partial
 from reviewboard.ramp_text import act_conflict, hold_conflict, raise_conflict
@@ -49,7 +50,7 @@ def raise_stage(request: HttpRequest, name: str) -> HttpResponse:
             clock=DATABASE_CLOCK,
         )
     except InvalidRequest as fault:
-        _add(form, fault)
+        add_fault(form, fault)
         return answer_with_lane(request, name, status=UNPROCESSABLE, bound={"raise_data": typed, "raise_errors": form})
     if raised.outcome != RaiseOutcome.RAISED or raised.run is None:
         conflict = raise_conflict(lane_to_raise(request, name), raised)
@@ -62,7 +63,7 @@ def raise_stage(request: HttpRequest, name: str) -> HttpResponse:
         raised.run.cap,
     )
     values = {"number": raised.run.number, "name": raised.run.name, "cap": count(raised.run.cap)}
-    return _done(request, name, text % values)
+    return done(request, name, text % values)
 
 
 @require_POST
@@ -70,6 +71,10 @@ def raise_stage(request: HttpRequest, name: str) -> HttpResponse:
 def hold_lane(request: HttpRequest, name: str) -> HttpResponse:
     lane = lane_to_hold(request, name)
     form = PullForm(request.POST, lane=lane)
+    if lane.hold is not None and lane.is_on_hold and form.data.get(form.add_prefix("form")) == HoldForm.HOLD:
+        # Somebody was quicker. On a lane on hold the form has no such choice any more, which is not what went wrong.
+        conflict = hold_conflict(lane, hold.Held(HoldOutcome.ALREADY_ON_HOLD, lane.hold))
+        return answer_with_lane(request, name, status=CONFLICT, conflict=conflict)
     if not form.is_valid():
         return answer_with_lane(request, name, status=UNPROCESSABLE, bound={"hold_form": form})
     fields = form.cleaned_data
@@ -85,12 +90,12 @@ def hold_lane(request: HttpRequest, name: str) -> HttpResponse:
             clock=DATABASE_CLOCK,
         )
     except InvalidRequest as fault:
-        _add(form, fault)
+        add_fault(form, fault)
         return answer_with_lane(request, name, status=UNPROCESSABLE, bound={"hold_form": form})
     if held.outcome == HoldOutcome.ALREADY_ON_HOLD:
         conflict = hold_conflict(lane_to_hold(request, name), held)
         return answer_with_lane(request, name, status=CONFLICT, conflict=conflict)
-    return _done(request, name, _held_text(held))
+    return done(request, name, _held_text(held))
 
 
 def _held_text(held: hold.Held) -> str:
@@ -190,19 +195,19 @@ def _act(
     form: forms.Form,
     form_name: str,
     verb: Callable[[dict[str, Any]], Acted],
-    done: str,
+    sentence: str,
 ) -> HttpResponse:
     if not form.is_valid():
         return answer_with_lane(request, name, status=UNPROCESSABLE, bound={form_name: form})
     try:
         acted = verb(form.cleaned_data)
     except InvalidRequest as fault:
-        _add(form, fault)
+        add_fault(form, fault)
         return answer_with_lane(request, name, status=UNPROCESSABLE, bound={form_name: form})
     if acted.outcome != RampOutcome.DONE:
         conflict = act_conflict(lane_to_raise(request, name), acted)
         return answer_with_lane(request, name, status=CONFLICT, conflict=conflict)
-    return _done(request, name, done)
+    return done(request, name, sentence)
 
 
 def _is_of_another(form: forms.Form, field: str, present: int) -> bool:
@@ -230,11 +235,11 @@ def _plan(lane: Lane) -> list[tuple[int, str]]:
     return [(stage.number, stage.name) for stage in Stage.objects.filter(lane=lane).order_by("number")]
 
 
-def _add(form: forms.Form, fault: InvalidRequest) -> None:
+def add_fault(form: forms.Form, fault: InvalidRequest) -> None:
     form.add_error(fault.field if fault.field in form.fields else None, str(fault))
 
 
-def _done(request: HttpRequest, name: str, text: str) -> HttpResponse:
+def done(request: HttpRequest, name: str, text: str) -> HttpResponse:
     """The lane's page as it is now. htmx is told to go there: following a redirect it would swap a page into a part."""
     messages.success(request, text)
     address = redirect("lane", name)

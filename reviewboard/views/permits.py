@@ -4,8 +4,9 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate
 
-from django.contrib.auth.decorators import login_required
+from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from queue_core import people
 from queue_core.errors import NotPermitted
@@ -20,6 +21,8 @@ def needs[**P](*any_of: str) -> Callable[[View[P]], View[P]]:
     def decorate(view: View[P]) -> View[P]:
         @wraps(view)
         def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+            if not request.user.is_authenticated:
+                return redirect_to_login(_page_of(request))
             if not any(people.may(person_of(request), permission) for permission in any_of):
                 raise Http404
             try:
@@ -28,9 +31,20 @@ def needs[**P](*any_of: str) -> Callable[[View[P]], View[P]]:
                 # A right that was lost between the two questions, or one that only the verb asks for.
                 raise Http404 from refusal
 
-        return login_required(guarded)
+        return guarded
 
     return decorate
+
+
+def _page_of(request: HttpRequest) -> str:
+    """Where a reader goes on after sign-in. An act's address has no page: it is the one that the act was sent from."""
+    if request.method in ("GET", "HEAD"):
+        return request.get_full_path()
+    sent_from = request.headers.get("Referer", "")
+    is_ours = url_has_allowed_host_and_scheme(
+        sent_from, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    return sent_from if is_ours else "/"
 
 
 def person_of(request: HttpRequest) -> Person:

@@ -1,0 +1,109 @@
+"""The outages: a list, the page of one, and the act that closes it from a lane's page."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
+
+from queue_core import ramp
+from queue_core.clock import DATABASE_CLOCK
+from queue_core.errors import InvalidRequest
+from queue_core.models import Lane, Outage, OutageEntry
+from queue_core.ramp import OutageOutcome
+from reviewboard import outage_page
+from reviewboard.filters import CURSOR
+from reviewboard.lane_forms import CloseOutageForm
+from reviewboard.outage_text import close_conflict, unsteady_text
+from reviewboard.paging import Order, Page, read_page
+from reviewboard.shapes import Pager
+from reviewboard.views.access import lane_to_declare_steady
+from reviewboard.views.lane import answer_with_lane
+from reviewboard.views.lane_acts import CONFLICT, UNPROCESSABLE, add_fault, done
+from reviewboard.views.permits import needs, person_of
+
+NEWEST_FIRST = Order("newest", ("-opened_at", "-pk"))
+AS_IT_HAPPENED = Order("log", ("at", "pk"))
+PAGE_SIZE = 50
+LOG_SIZE = 200
+
+
+@require_safe
+@needs("view_board")
+def outages(request: HttpRequest) -> HttpResponse:
+    now = DATABASE_CLOCK.now()
+    found = Outage.objects.select_related("connection")
+    page = read_page(found, NEWEST_FIRST, cursor=request.GET.get(CURSOR, ""), filter_hash="", size=PAGE_SIZE)
+    context = {
+        "nav": "outages",
+        "as_of": now,
+        "rows": outage_page.rows(page.rows, now=now),
+        "pager": _pager(page),
+    }
+    return render(request, "outages/outages.html", context)
+
+
+@require_safe
+@needs("view_board")
+def outage(request: HttpRequest, pk: int) -> HttpResponse:
+    now = DATABASE_CLOCK.now()
+    found = get_object_or_404(Outage.objects.select_related("connection", "opened_by", "closed_by"), pk=pk)
+    lanes = ramp.lanes_of([found.pk])[found.pk]
+    entries = OutageEntry.objects.filter(outage=found).select_related("by", "lane")
+    cursor = request.GET.get(CURSOR, "")
+    page = read_page(entries, AS_IT_HAPPENED, cursor=cursor, filter_hash=str(found.pk), size=LOG_SIZE)
+    context = {
+        "nav": "outages",
+        "as_of": now,
+        "outage": found,
+        "row": outage_page.row(found, lanes, now=now),
+        "lanes": lanes,
+        "log": outage_page.log(page.rows),
+        "pager": _pager(page),
+        **(_what_is_left(lanes) if found.closed_at is None else {}),
+    }
+    return render(request, "outages/outage.html", context)
+
+
+def _what_is_left(lanes: Sequence[Lane]) -> dict[str, Any]:
+    missing = [unsteady_text(lane) for lane in lanes if not ramp.is_steady(lane)]
+    return {"missing": missing, "can_be_closed": not missing}
+
+
+def _pager(page: Page[Any]) -> Pager:
+    return Pager(
+        previous_url=f"?{urlencode({CURSOR: page.previous})}" if page.previous else "",
+        next_url=f"?{urlencode({CURSOR: page.next})}" if page.next else "",
+        notice=_("That page belonged to another list. This is the first page.") if page.is_foreign else "",
+    )
+
+
+@require_POST
+@needs("manage_outage")
+def close_outage(request: HttpRequest, name: str) -> HttpResponse:
+    lane = lane_to_declare_steady(request, name)
+    found = _outage_of(lane, request.POST.get("outage-outage", ""))
+    form = CloseOutageForm(request.POST, outage=found)
+    if not form.is_valid():
+        return answer_with_lane(request, name, status=UNPROCESSABLE, bound={"outage_form": form})
+    reason = form.cleaned_data["reason"]
+    try:
+        acted = ramp.close_outage(found.pk, person=person_of(request), reason=reason, clock=DATABASE_CLOCK)
+    except InvalidRequest as fault:
+        add_fault(form, fault)
+        return answer_with_lane(request, name, status=UNPROCESSABLE, bound={"outage_form": form})
+    if acted.outcome != OutageOutcome.CLOSED:
+        bound = {"typed": reason}
+        return answer_with_lane(request, name, status=CONFLICT, conflict=close_conflict(acted), bound=bound)
+    return done(request, name, _("The outage is closed: the lanes run steadily."))
+
+
+def _outage_of(lane: Lane, sent: str) -> Outage:
+    """The outage that was shown, open or closed meanwhile. Another connection's is none of this lane's."""
+    try:
+        return Outage.objects.get(pk=int(sent), connection=lane.connection_id)
+    except (ValueError, OverflowError, Outage.DoesNotExist) as error:
+        raise Http404 from error
