@@ -24,6 +24,17 @@ def text(response):
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.content.decode()))
 
 
+def test_who_acts_after_the_session_ended_comes_back_to_the_page_and_not_to_the_acts_address(client):
+    """MOD: an act's address answers no GET, so that a sign-in which leads there ends on an empty page."""
+    from_page = client.post("/desk/9/decide/", headers={"Referer": "http://testserver/desk/9/"})
+    from_elsewhere = client.post("/lanes/posts/hold/", headers={"Referer": "https://elsewhere.example/"})
+    by_link = client.get("/desk/?kind=dead")
+
+    assert from_page["Location"] == "/sign-in/?next=http%3A//testserver/desk/9/"
+    assert from_elsewhere["Location"] == "/sign-in/?next=/"
+    assert by_link["Location"] == "/sign-in/?next=/desk/%3Fkind%3Ddead"
+
+
 def test_anonymous_readers_are_sent_to_sign_in(client):
     response = client.get(reverse("desk"))
 
