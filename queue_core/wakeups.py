@@ -58,5 +58,13 @@ def _send(lane_id: int) -> None:
 
 def _connection() -> Any:
     """A connection that gives up at once. `retry=False` only spares the sending: connecting is tried for seconds."""
+    return current_app.connection_for_write(transport_options=impatient_options())
+
+
+def impatient_options() -> dict[str, Any]:
+    """The transport's options for a sender who must not wait, not even for a broker that accepts and never answers.
+
+    Redis's own time-outs are long, since workers wait for messages with them; a transport that has none gets none.
+    """
     options = {**current_app.conf.broker_transport_options, "max_retries": 0}
-    return current_app.connection_for_write(transport_options=options)
+    return options | {name: LONGEST_WAIT for name in ("socket_timeout", "socket_connect_timeout") if name in options}

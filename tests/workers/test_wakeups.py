@@ -1,6 +1,7 @@
 """Wake-ups go out after the commit, seldom, and never trouble who sends them."""
 
 import logging
+import socket
 import time
 
 import pytest
@@ -9,6 +10,7 @@ from django.db import transaction
 
 from queue_core import wakeups
 from queue_core.persistence import persistently
+from reviewboard import broker
 
 LANE = 7
 
@@ -79,6 +81,26 @@ def test_a_broker_that_refuses_connections_keeps_no_caller_waiting(monkeypatch, 
 
     assert "no wake-up could be sent" in caplog.text
     assert time.monotonic() - started < 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_broker_that_accepts_and_never_answers_keeps_neither_caller_nor_page_waiting(monkeypatch, caplog):
+    """CEL-06: its process stands still. The page with the brake on it took thirty seconds, and so did every wake-up."""
+    monkeypatch.setattr(wakeups, "_sent_at", {})
+    monkeypatch.setattr(broker, "_looks", [])
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"
+        monkeypatch.setattr(current_app.conf, "broker_url", url)
+        monkeypatch.setattr(current_app.conf, "broker_write_url", url)
+        started = time.monotonic()
+
+        with caplog.at_level(logging.WARNING):
+            wakeups.wake(LANE)
+            is_there = broker.is_reachable()
+
+    assert "no wake-up could be sent" in caplog.text
+    assert not is_there
+    assert time.monotonic() - started < 6
 
 
 def test_a_lost_connection_is_tried_again_and_its_last_error_is_the_callers(db):
