@@ -101,3 +101,21 @@ def test_a_refusal_is_one_sentence_and_no_traceback(tmp_path: Path) -> None:
     assert ended.stderr.startswith("Reviewboard does not start: DATABASE_URL is set")
     assert "Traceback" not in ended.stderr
     assert "hunter2" not in ended.stderr
+
+
+def test_a_database_that_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None:
+    tickets = tmp_path / "tickets.ndjson"
+    tickets.write_text("{}\n")
+    ended = subprocess.run(
+        [sys.executable, "manage.py", "import_tickets", str(tickets)],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "REVIEWBOARD_VAR": str(tmp_path / "var"), "LOG_LEVEL": "ERROR"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert ended.returncode == 1
+    assert "The database cannot be reached. Start it with: uv run manage.py services start" in ended.stderr
+    assert "Traceback" not in ended.stderr
