@@ -270,6 +270,7 @@ urlpatterns = [
     path("", gallery, name="board"),
     path("desk/", item, name="desk"),
     path("jobs/", empty, name="jobs"),
+    path("outages/", empty, name="outages"),
     path("living/", living),
     path("act/", act),
     path("", include("reviewboard.urls_account")),
