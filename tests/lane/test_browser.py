@@ -8,8 +8,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from queue_core import hold, roles
 from queue_core.clock import DATABASE_CLOCK
-from queue_core.models import Lane
+from queue_core.models import Lane, Outage
 from tests.board.scene import a_lane, break_down, fill, judged, run_some, start, work, workers_seen
+from tests.lane.test_policy_and_outage import another_version
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -80,6 +81,31 @@ def test_a_raise_without_a_real_reason_keeps_the_page_and_says_so(open_page, hel
     assert fresh(held).is_on_hold
 
 
+def soaking(leo) -> Lane:
+    lane = a_lane("posts", title="Posts")
+    fill(lane, 60, waited=timedelta(hours=2))
+    start(lane, leo, since=timedelta(minutes=2))
+    workers_seen()
+    return lane
+
+
+@pytest.mark.parametrize("link", ["Refresh figures", "Raise the stage"])
+def test_a_lead_who_watched_the_soak_gets_the_raise_that_it_earned(open_page, leo, link) -> None:
+    """The panel rests on the figures of its own moment; both links to it read them anew, also from the page itself."""
+    lane = soaking(leo)
+    page = open_page("/lanes/posts/")
+    expect(page.locator("#raise")).to_contain_text("What is missing")
+    work(lane, 30)
+    expect(page.get_by_role("link", name="Raise the stage")).to_be_visible(timeout=15_000)
+    expect(page.locator("#raise")).to_contain_text("What is missing")
+
+    page.get_by_role("link", name=link).click()
+
+    expect(page.locator("#raise").get_by_role("button", name="Raise to stage 2")).to_be_visible()
+    expect(page.locator("#raise")).not_to_contain_text("What is missing")
+    expect(page.locator("#raise")).to_be_in_viewport()
+
+
 def test_a_raise_that_somebody_else_made_first_is_explained_in_place(open_page, held, leo) -> None:
     page = open_page("/lanes/posts/")
     page.get_by_label("Reason").fill("the model answers again")
@@ -148,12 +174,35 @@ def test_a_hold_works_while_the_page_is_stale(open_page, leo, live_server) -> No
     assert fresh(lane).is_on_hold
 
 
+@pytest.mark.parametrize("with_javascript", [True, False])
+def test_a_lead_puts_another_policy_into_force_and_closes_the_outage(open_page, held, leo, with_javascript) -> None:
+    start(held, leo, stages=4)
+    another_version(held)
+    page = open_page("/lanes/posts/", java_script_enabled=with_javascript)
+    page.locator("#policy summary", has_text="Put version 2 into force").click()
+    page.locator("#policy textarea").fill("too much got through")
+    page.locator("#policy button").click()
+    expect(page.get_by_text("Version 2 of the policy is in force: a new run has begun")).to_be_visible()
+
+    page.locator("#outage summary").click()
+    page.locator("#outage textarea").fill("ok")
+    page.locator("#outage button").click()
+    expect(page.locator("#outage .field-errors")).to_contain_text("at least 5 characters")
+    page.locator("#outage textarea").fill("no errors for ten minutes")
+    page.locator("#outage button").click()
+
+    expect(page.get_by_text("The outage is closed: the lanes run steadily.")).to_be_visible()
+    assert fresh(held).policy.version == 2
+    assert Outage.objects.get().closed_by == leo
+
+
 def full_scene(leo, cast) -> None:
     rita = cast("rita", roles.REVIEWER)
     posts = a_lane("posts", title="Posts", exposure_default="live")
     fill(posts, 40, waited=timedelta(hours=3))
     start(posts, leo)
     break_down(posts)
+    another_version(posts)
     reviews = a_lane("reviews", title="Reviews")
     fill(reviews, 60, waited=timedelta(minutes=9), seed=3)
     reviews = start(reviews, leo, stages=2, since=timedelta(minutes=6))
@@ -173,8 +222,9 @@ def full_scene(leo, cast) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_and_nothing_scrolls_sideways(open_page, leo, cast, scheme) -> None:
     full_scene(leo, cast)
+    outages = ["/outages/", f"/outages/{Outage.objects.get().pk}/"]
     page = open_page("/", color_scheme=scheme)
-    for path in ["/", "/lanes/posts/", "/lanes/reviews/", "/lanes/images/", "/lanes/comments/"]:
+    for path in ["/", "/lanes/posts/", "/lanes/reviews/", "/lanes/images/", "/lanes/comments/", *outages]:
         page.goto(path)
         page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
         for width in (1280, 390, 320):

@@ -5,12 +5,15 @@ from datetime import timedelta
 import pytest
 from django.urls import reverse
 
-from queue_core import ramp
+from queue_core import ramp, roles
 from queue_core.clock import DATABASE_CLOCK
-from queue_core.models import AuditEntry, Lane, Outage, Policy, StageRun
+from queue_core.models import AuditEntry, Lane, Outage, Policy, ReasonCode, StageRun
+from queue_core.policy import Rule
 from queue_core.states import HoldReason
+from reviewboard.lane_policy import rule_text
+from reviewboard.models import Person
 from tests.board.scene import RULES, a_lane, break_down, fill, start
-from tests.lane.test_lane import fresh, page, post, text
+from tests.lane.test_lane import HTMX, fresh, page, post, text
 
 pytestmark = pytest.mark.django_db
 
@@ -91,6 +94,77 @@ def test_a_version_that_is_none_or_another_lanes_does_not_exist(client, leo, sen
 
     assert post(client, "lane_policy", lane, {"policy-to": sent}).status_code == 404
     assert post(client, "lane_policy", lane, policy_data(lane, another_version(other))).status_code == 404
+
+
+def test_a_version_put_into_force_on_hold_rules_from_the_next_run_on(client, leo) -> None:
+    lane = a_lane("posts")
+    version = another_version(lane)
+    client.force_login(leo)
+    assert "rules from the next run on" in text(page(client, lane))
+
+    answer = post(client, "lane_policy", lane, policy_data(lane, version), **HTMX)
+
+    assert answer.headers["HX-Redirect"] == reverse("lane", args=["posts"])
+    assert (fresh(lane).policy_id, fresh(lane).run) == (version.pk, None)
+    shown = text(page(client, lane))
+    assert "Version 2 of the policy is in force from the next run on." in shown
+    assert "put version 2 of the policy into force" in shown
+
+
+def test_a_running_lane_says_what_another_version_does_to_it(client, leo) -> None:
+    lane = start(a_lane("posts"), leo, stages=2)
+    another_version(lane)
+    client.force_login(leo)
+
+    shown = text(page(client, lane))
+
+    assert "A new run begins (stage 2, trickle) at the same cap of 10 calls at once, and soaks again." in shown
+    assert "Put version 2 into force" in shown
+    assert "milder" in shown
+
+
+def test_a_mistake_opens_the_form_of_its_own_version_only(client, leo) -> None:
+    lane = a_lane("posts")
+    another_version(lane)
+    third = another_version(lane, 3)
+    client.force_login(leo)
+
+    answer = post(client, "lane_policy", lane, policy_data(lane, third, **{"policy-reason": "ok"}), **HTMX)
+
+    assert answer.status_code == 422
+    assert [one.version for one, form in answer.context["policy_choices"] if form.errors] == [3]
+
+
+def test_a_version_whose_ground_was_retired_has_no_form_and_is_refused(client, leo) -> None:
+    lane = a_lane("posts")
+    version = another_version(lane)
+    ReasonCode.objects.filter(code="insult").update(is_active=False)
+    client.force_login(leo)
+    shown = text(page(client, lane))
+    assert "These rules cannot be put into force" in shown
+    assert "Put version 2 into force" not in shown
+
+    answer = post(client, "lane_policy", lane, policy_data(lane, version))
+
+    assert answer.status_code == 422
+    assert "There is no reason code" in text(answer)
+    assert fresh(lane).policy_id == lane.policy_id
+
+
+def test_only_an_administrator_is_led_to_where_versions_are_made(client, leo, cast) -> None:
+    lane, ada = a_lane("posts"), cast("ada", roles.ADMINISTRATOR)
+    Person.objects.filter(pk=ada.pk).update(is_staff=True)
+    address = f"{reverse('admin:queue_core_policy_add')}?lane={lane.pk}"
+    client.force_login(leo)
+    assert address not in text(page(client, lane))
+    client.force_login(Person.objects.get(pk=ada.pk))
+
+    assert address in text(page(client, lane))
+    assert client.get(address).status_code == 200
+
+
+def test_a_rule_without_a_ground_is_said_to_reject_nothing() -> None:
+    assert rule_text(Rule("toxic", 0.9, 0.3)) == "toxic: to people from 0.3, never rejected by the model"
 
 
 # --- The outage -------------------------------------------------------------------------------------------------------
