@@ -143,7 +143,7 @@ def next_step(  # noqa: C901  one case a state
     match state:
         case LaneState.HELD_AUTOMATICALLY | LaneState.HELD_BY_PERSON:
             url = f"{page}#resume" if _may_resume(found) else url
-            return NextStep(_held_step(found), _held_label(found), url, who)
+            return NextStep(_held_step(found), _held_label(found), url, who, is_yours=may_raise)
         case LaneState.NOT_JUDGED:
             return NextStep(_("Start the scheduler or a worker."), who=_("A platform engineer does this."))
         case LaneState.NOBODY:
@@ -166,7 +166,9 @@ def next_step(  # noqa: C901  one case a state
         return NextStep(_("More comes in than the model answers, and there is no higher stage in the plan."))
     if found.is_soaked:
         text = _("Stage %(number)d has run its time. Look at the gate; then raise the stage.")
-        return NextStep(text % {"number": run.number}, _("Raise the stage"), url, who)
+        # The panel of an open page rests on figures of before: another address makes the browser read it again.
+        url = f"?soaked={run.pk}#raise" if on_page else url
+        return NextStep(text % {"number": run.number}, _("Raise the stage"), url, who, is_yours=may_raise)
     return NextStep(_soaking(found))
 
 
@@ -178,7 +180,9 @@ def _steady_step(found: LaneFigures, page: str, *, may_close: bool) -> NextStep:
         text = _("Nothing to do here: it runs by itself. The outage stays open until %(lanes)s run steadily too.")
         return NextStep(text % {"lanes": listed([str(lane) for lane in unsteady])})
     who = _("You may do this.") if may_close else _("A lead may do this.")
-    return NextStep(_("It runs steadily: close the outage."), _("Close the outage"), f"{page}#outage", who)
+    return NextStep(
+        _("It runs steadily: close the outage."), _("Close the outage"), f"{page}#outage", who, is_yours=may_close
+    )
 
 
 def is_outage_to_close(found: LaneFigures, state: LaneState) -> bool:

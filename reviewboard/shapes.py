@@ -47,12 +47,16 @@ class Headline:
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """The one thing to do, and who may. Without a `url` it is a sentence: "Nothing to do: ..."."""
+    """The one thing to do, and who may. Without a `url` it is a sentence: "Nothing to do: ...".
+
+    Who may not do it gets no button that promises it.
+    """
 
     text: Text
     label: Text = ""
     url: str = ""
     who: Text = ""
+    is_yours: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,18 +81,13 @@ def test_a_raise_without_a_real_reason_keeps_the_page_and_says_so(open_page, hel
     assert fresh(held).is_on_hold
 
 
-def soaking(leo) -> Lane:
+@pytest.mark.parametrize("link", ["Refresh figures", "Raise the stage"])
+def test_a_lead_who_watched_the_soak_gets_the_raise_that_it_earned(open_page, leo, link) -> None:
+    """The panel rests on the figures of its own moment; both links to it read them anew, also from the page itself."""
     lane = a_lane("posts", title="Posts")
     fill(lane, 60, waited=timedelta(hours=2))
     start(lane, leo, since=timedelta(minutes=2))
     workers_seen()
-    return lane
-
-
-@pytest.mark.parametrize("link", ["Refresh figures", "Raise the stage"])
-def test_a_lead_who_watched_the_soak_gets_the_raise_that_it_earned(open_page, leo, link) -> None:
-    """The panel rests on the figures of its own moment; both links to it read them anew, also from the page itself."""
-    lane = soaking(leo)
     page = open_page("/lanes/posts/")
     expect(page.locator("#raise")).to_contain_text("What is missing")
     work(lane, 30)
