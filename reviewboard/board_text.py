@@ -165,6 +165,9 @@ def next_step(  # noqa: C901  one case a state
     if run is None or run.is_last:
         return NextStep(_("More comes in than the model answers, and there is no higher stage in the plan."))
     if found.is_soaked:
+        if model_answers(found.lane.connection, found.now) is False:
+            text = _("Stage %(number)d has run its time, but the model does not answer its health check. Wait for it.")
+            return NextStep(text % {"number": run.number})
         text = _("Stage %(number)d has run its time. Look at the gate; then raise the stage.")
         # The panel of an open page rests on figures of before: another address makes the browser read it again.
         url = f"?soaked={run.pk}#raise" if on_page else url

@@ -223,8 +223,10 @@ def _to_people(reading: LaneReading, shown: GateReading) -> str:
     an_hour = shown.next.cap * 3600 / lane.usual_call_time.total_seconds()
     if shown.next.rate is not None:
         an_hour = min(an_hour, shown.next.rate * 60.0)
-    # No more than what waits can come.
-    an_hour = min(an_hour, float(shown.load.waiting)) if shown.load.waiting else an_hour
+    flow = reading.figures.flow.value
+    if flow is not None:
+        # No more can come than waits now and arrives meanwhile.
+        an_hour = min(an_hour, shown.load.waiting + flow.arriving * 60)
     share = results.get(Result.MANUAL.value, 0) / total
     return _("About %(items)s items an hour will come to people (an estimate); they clear about %(cleared)s.") % {
         "items": rate_text(float(round(an_hour * share))),

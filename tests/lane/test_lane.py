@@ -7,7 +7,7 @@ from queue_core import hold
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Hold, Lane, StageRun
 from queue_core.states import HoldForm, HoldReason
-from tests.board.scene import a_lane, ago, break_down, fill, run_some, start, work, workers_seen
+from tests.board.scene import a_connection, a_lane, ago, break_down, fill, run_some, start, work, workers_seen
 
 pytestmark = pytest.mark.django_db
 
@@ -124,6 +124,44 @@ def test_the_page_takes_the_same_queries_however_much_waits(client, leo) -> None
         run_some(lane, 2)
 
     assert counts[0] == counts[1]
+
+
+def soaked(leo, waiting: int = 30, **fields) -> Lane:
+    lane = a_lane("posts", **fields)
+    fill(lane, waiting, waited=WAITED)
+    start(lane, leo, since=2 * WAITED)
+    work(lane, 30, result="MANUAL")
+    workers_seen()
+    return lane
+
+
+def test_the_next_step_is_a_button_for_those_alone_who_may_take_it(client, leo, vera) -> None:
+    lane = soaked(leo)
+    for person, is_offered in ((leo, True), (vera, False)):
+        client.force_login(person)
+
+        for shown in (client.get("/"), page(client, lane)):
+            assert "then raise the stage." in text(shown)
+            assert ("Raise the stage<" in text(shown)) is is_offered
+
+
+def test_a_raise_is_not_advised_while_the_model_fails_its_health_check(client, leo) -> None:
+    lane = soaked(leo, connection=a_connection("gone", is_good=False))
+    client.force_login(leo)
+
+    for shown in (client.get("/"), page(client, lane)):
+        assert "but the model does not answer its health check." in text(shown)
+        assert "Raise the stage<" not in text(shown)
+
+
+@pytest.mark.parametrize(("left", "an_hour"), [(0, "360"), (100, "1,660")])
+def test_no_more_is_said_to_come_to_people_than_waits_and_arrives_in_an_hour(client, leo, left, an_hour) -> None:
+    """All of it came in the last five minutes, and an hour has twelve of them; what is decided waits no more."""
+    lane = soaked(leo, 30 + left)
+    Lane.objects.filter(pk=lane.pk).update(usual_call_time=timedelta(milliseconds=10))
+    client.force_login(leo)
+
+    assert f"About {an_hour} items an hour will come to people" in text(page(client, lane))
 
 
 # --- Raise ------------------------------------------------------------------------------------------------------------
