@@ -51,6 +51,7 @@
   function showCountdown(element) {
     const left = Math.ceil((Date.parse(element.dateTime) - serverNow()) / 1000);
     write(element, left > 0 ? fill(texts.left, { length: lengthText(left) }) : texts.over);
+    if ("quiet" in element.dataset) return;
     const level = left <= 0 ? "over" : left <= 20 ? "urgent" : left <= 60 ? "soon" : "";
     if (element.dataset.level === level) return;
     const before = element.dataset.level;

@@ -50,16 +50,20 @@ def when(at: datetime | None, style: str = "relative") -> SafeString | str:
 
 
 @register.simple_tag
-def countdown(until: datetime | None, label: str = "") -> SafeString | str:
-    """Time left. board.js counts it down and warns at 60 s and 20 s; without it the end stands."""
+def countdown(until: datetime | None, label: str = "", *, warns: bool = True) -> SafeString | str:
+    """Time left. board.js counts it down and warns at 60 s and 20 s; without it the end stands.
+
+    A time that the reader does nothing about, such as a worker's lease of some seconds, `warns` of nothing.
+    """
     if until is None:
         return "–"
     local = timezone.localtime(until)
     return format_html(
-        '<time class="countdown" datetime="{}" title="{}" data-countdown="{}">{}</time>',
+        '<time class="countdown" datetime="{}" title="{}" data-countdown="{}"{}>{}</time>',
         until.isoformat(),
         _("%(time)s, %(zone)s") % {"time": format_date(local, EXACT), "zone": zone_label(local)},
         label,
+        "" if warns else SafeString(" data-quiet"),
         _("until %(time)s") % {"time": format_date(local, "H:i:s")},
     )
 

@@ -132,6 +132,19 @@ def test_a_poll_leaves_the_reason_and_the_open_hold_form_alone(open_page, leo) -
     expect(note).to_be_focused()
 
 
+def test_a_short_lease_of_a_worker_warns_nobody_of_its_end(open_page, leo) -> None:
+    lane = a_lane("posts", lease=timedelta(seconds=15))
+    fill(lane, 5, waited=timedelta(hours=2))
+    start(lane, leo)
+    run_some(lane, 2)
+
+    page = open_page("/lanes/posts/")
+
+    expect(page.locator("#leases time[data-countdown]").first).to_contain_text("left")
+    expect(page.locator("[data-status-line]")).to_be_empty()
+    expect(page.locator("#leases .is-urgent")).to_have_count(0)
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_hold_asks_once_in_place_and_stands(open_page, leo, width) -> None:
     lane = a_lane("posts", title="Posts")
