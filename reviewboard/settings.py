@@ -188,13 +188,20 @@ CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_CONNECTION_TIMEOUT = 3
 
 _QUEUE_TYPE = {"x-queue-type": "quorum"} if ENVIRONMENT.has_amqp else {}
+
+
+def _exchange(name: str) -> Exchange:
+    """On Redis the exchange without a name, which needs no binding: bindings are keys there, and are gone from a broker
+    that is emptied, after which nothing sent would arrive. RabbitMQ keeps them; its quorum queues ask for a topic."""
+    return Exchange(name, type="topic") if ENVIRONMENT.has_amqp else Exchange("", type="direct")
+
+
 CELERY_TASK_QUEUES = [
-    Queue(name, Exchange(name, type="topic"), routing_key=name, queue_arguments=_QUEUE_TYPE)
-    for name in ("drain", "ticks")
+    Queue(name, _exchange(name), routing_key=name, queue_arguments=_QUEUE_TYPE) for name in ("drain", "ticks")
 ]
 CELERY_TASK_DEFAULT_QUEUE = "drain"
-CELERY_TASK_DEFAULT_EXCHANGE = "drain"
-CELERY_TASK_DEFAULT_EXCHANGE_TYPE = "topic"
+CELERY_TASK_DEFAULT_EXCHANGE = _exchange("drain").name
+CELERY_TASK_DEFAULT_EXCHANGE_TYPE = _exchange("drain").type
 CELERY_TASK_DEFAULT_ROUTING_KEY = "drain"
 # Ticks sweep, brake and wake: they do not stand in line behind a backlog.
 CELERY_TASK_ROUTES = {

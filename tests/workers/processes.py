@@ -48,6 +48,7 @@ class Workers:
 
     environment: dict[str, str]
     folder: Path
+    restarts: int = 0
     _running: list[subprocess.Popen[bytes]] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
@@ -73,6 +74,14 @@ class Workers:
     def assert_alive(self) -> None:
         dead = [worker.args for worker in self._running if worker.poll() is not None]
         assert not dead, "a worker ended by itself"
+
+    def start_again_what_ended(self, *, most: int) -> None:
+        """As `up` and the unit files do: a broker that flaps can end Celery's worker; its supervisor starts another."""
+        for worker in [worker for worker in self._running if worker.poll() is not None]:
+            self._running.remove(worker)
+            self.restarts += 1
+            assert self.restarts <= most, "workers end again and again"
+            self.start()
 
     def kill(self, worker: subprocess.Popen[bytes]) -> None:
         """As a machine that loses its power: the whole group at once, with no word to anybody."""
