@@ -34,7 +34,7 @@ from queue_core.contract.deaths import bury
 from queue_core.contract.locks import lock_lane, read_clock
 from queue_core.contract.release import release
 from queue_core.contract.room import measure_room
-from queue_core.contract.rules import CALL_MARGIN, judge_claim, judge_completion
+from queue_core.contract.rules import CALL_MARGIN, PROBE, judge_claim, judge_completion
 from queue_core.errors import InvalidClaim, InvalidCompletion
 from queue_core.models import Attempt, Job, Lane, Outage, Ticket
 from queue_core.states import AttemptOutcome, ClaimOutcome, CompleteOutcome, LeaseOutcome, LeaseToken
@@ -46,8 +46,6 @@ MOST_BURIED_AT_ONCE = 500
 #: Ends after every deadline that a row can hold, and within the dates of PostgreSQL.
 LONGEST_LEASE = timedelta(days=3_000_000)
 MOST_SEVERE_FOR_THE_PROBE = 1
-#: The number of the probe's stage.
-PROBE = 1
 
 type EndOfToken = CompleteOutcome | LeaseOutcome
 

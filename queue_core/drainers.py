@@ -10,8 +10,9 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
-from queue_core.batch import PROBE, usual_call
+from queue_core.batch import usual_call
 from queue_core.clock import EPOCH, Clock
+from queue_core.contract.rules import PROBE
 from queue_core.models import Drainer, Job, Lane
 from queue_core.states import JobState
 

@@ -4,8 +4,9 @@ Every verb locks the lane first, then reads the clock, then judges; each act wri
 want to know its message, in the same transaction.
 """
 
+from queue_core.contract.rules import RESUME_WITHIN
 from queue_core.ramp_judge import end_badly, judge, judge_if_due
-from queue_core.ramp_lower import RESUME_WITHIN, force_policy, resume, set_cap, step_down
+from queue_core.ramp_lower import force_policy, resume, set_cap, step_down
 from queue_core.ramp_outages import (
     EntryCode,
     OutageActed,

@@ -8,11 +8,11 @@ from django.db import transaction
 from queue_core import hold
 from queue_core.clock import Clock
 from queue_core.contract import lock_lane, release
+from queue_core.contract.rules import PROBE
 from queue_core.gate_lines import Counts, Figure, GateVerdict, broken
 from queue_core.gate_lines import judge as judge_lines
 from queue_core.gate_measure import CALLS, count_calls
 from queue_core.models import Attempt, Lane, StageRun
-from queue_core.ramp_runs import PROBE
 from queue_core.ramp_words import JudgeOutcome
 from queue_core.states import TIMEOUT_OUTCOMES, AttemptOutcome, HoldReason, LeaseOutcome, LeaseToken
 

@@ -1,6 +1,6 @@
 """What a lead does to a flow that was approved: resume, step down, set its cap, force a policy."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from queue_core import audit, gate
 from queue_core.clock import Clock
 from queue_core.contract import lock_lane
+from queue_core.contract.rules import RESUME_WITHIN
 from queue_core.errors import ConfigurationFault, InvalidRequest
 from queue_core.models import AuditEntry, Hold, Lane, Policy, ReasonCode, Stage, StageRun
 from queue_core.policy import Policy as Rules
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 RIGHT = "raise_stage"
 FORCE = "force_policy"
 FORCED = "policy.forced"
-RESUME_WITHIN = timedelta(minutes=15)
 
 
 @transaction.atomic

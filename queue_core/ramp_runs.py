@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext as _
 
+from queue_core.contract.rules import PROBE
 from queue_core.errors import ConfigurationFault
 from queue_core.models import Hold, Lane, Message, ModelConnection, Stage, StageRun
 from queue_core.states import MessageState, RunEnd
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractUser
-
-PROBE = 1
 
 #: What a run takes from its stage, or from the run that it goes on from.
 TERMS = (

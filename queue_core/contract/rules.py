@@ -23,6 +23,10 @@ from queue_core.states import (
 CALL_MARGIN = timedelta(milliseconds=500)
 #: A claim gives nothing when nobody judged the guardrails for longer than this.
 JUDGED_WITHIN = timedelta(seconds=30)
+#: The number of the probe's stage.
+PROBE = 1
+#: So long after it began a person's hold can be resumed; later only the probe leads out of it.
+RESUME_WITHIN = timedelta(minutes=15)
 #: The window of a stage's rate.
 RATE_WINDOW = timedelta(seconds=60)
 

@@ -1,7 +1,8 @@
 """Where an open ticket waits: one layer each, said for one job and counted for all by the same precedence."""
 
+from queue_core.contract.rules import PROBE, RESUME_WITHIN
 from queue_core.where.counting import COUNT_CAP, LayerCount, LayerTable, in_layer, layers
-from queue_core.where.facts import PROBE, RESUME_WITHIN, HoldFacts, LaneFacts, Limit, facts_of, lanes_to_read
+from queue_core.where.facts import HoldFacts, LaneFacts, Limit, facts_of, lanes_to_read
 from queue_core.where.locating import judge, locate
 from queue_core.where.words import CLAIMABLE, Cause, Layer, Moves, Standing
 

@@ -7,16 +7,13 @@ from datetime import datetime, timedelta
 from django.db.models import Count, Min, QuerySet
 
 from queue_core.batch import usual_call
-from queue_core.contract.rules import JUDGED_WITHIN, RATE_WINDOW
+from queue_core.contract.rules import JUDGED_WITHIN, RATE_WINDOW, RESUME_WITHIN
 from queue_core.models import Attempt, Drainer, Hold, Lane, Presence
 from queue_core.states import AttemptOutcome
 from queue_core.where.words import Cause
 
 #: A worker or scheduler that said nothing for longer than this is not counted as there.
 SEEN_WITHIN = timedelta(seconds=30)
-#: A person's hold may be resumed within this time.
-RESUME_WITHIN = timedelta(minutes=15)
-PROBE = 1
 
 
 @dataclass(frozen=True, slots=True)

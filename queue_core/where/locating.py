@@ -3,9 +3,10 @@
 from datetime import datetime
 from typing import Any
 
+from queue_core.contract.rules import PROBE
 from queue_core.models import Decision, Item, Job
 from queue_core.states import DeadReason, ItemEnd, JobState
-from queue_core.where.facts import PROBE, LaneFacts, facts_of, lanes_to_read
+from queue_core.where.facts import LaneFacts, facts_of, lanes_to_read
 from queue_core.where.words import Cause, Layer, Moves, Standing
 
 
