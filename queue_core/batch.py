@@ -154,9 +154,9 @@ def complete_many(endings: Sequence[tuple[LeaseToken, Ending]], *, clock: Clock,
         raise InvalidCompletion(f"At most {MOST_AT_ONCE} tokens at once.", field="tokens")
     try:
         return list(complete_together(endings, clock=clock, worker=worker))
-    except (OperationalError, InterfaceError):
-        raise
-    except Exception:
+    except Exception as fault:
+        if _is_lost(fault):
+            raise
         logger.exception("completing %d tokens together failed; completing them one by one", len(endings))
         return [_complete_alone(token, ending, clock, worker) for token, ending in endings]
 
@@ -296,9 +296,9 @@ def _json(value: Any) -> str | None:
 def _complete_alone(token: LeaseToken, ending: Ending, clock: Clock, worker: str) -> EndOfToken:
     try:
         return complete(token, ending, clock=clock, worker=worker)
-    except (OperationalError, InterfaceError):
-        raise
     except Exception as fault:
+        if _is_lost(fault):
+            raise
         logger.exception("the completion of job %d, fence %d raised", token.job, token.fence)
         return release(
             token,
@@ -307,6 +307,14 @@ def _complete_alone(token: LeaseToken, ending: Ending, clock: Clock, worker: str
             worker=worker,
             detail=f"{type(fault).__name__}: {fault}",
         )
+
+
+def _is_lost(fault: Exception) -> bool:
+    """Whether the connection broke, so that what was committed is not known, and nothing can be done one by one.
+
+    A statement that was cut, or a deadlock, leaves a connection that answers: some receiver may be to blame for it.
+    """
+    return isinstance(fault, InterfaceError | OperationalError) and not connection.is_usable()
 
 
 def _ids(statement: str, **params: Any) -> list[int]:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
-from queue_core import outbox
+from queue_core import outbox, signals
 from queue_core.clock import Clock
 from queue_core.connections.answers import MAX_NAME, bounded
 from queue_core.contract.items import Need, open_items
@@ -153,7 +153,7 @@ def close_attempt(attempt: Attempt, ending: Ending, *, now: datetime) -> None:
 
 
 def write_consequences(completions: list[Completion], *, now: datetime) -> None:
-    """The decision and its message of each verdict, the item and its message of each MANUAL."""
+    """The decision and its message of each verdict, the item and its message of each MANUAL; then the signals."""
     needs = [
         Need(c.ticket, c.job, ItemKind.MANUAL, c.ending.cause or "unexplained", c.ending.params)
         for c in completions
@@ -164,6 +164,24 @@ def write_consequences(completions: list[Completion], *, now: datetime) -> None:
     facts = [_fact(c, decision) for c, decision in zip(verdicts, decisions, strict=True)]
     outbox.record_many(facts, now=now)
     open_items(needs, now=now)
+    _tell_receivers(completions, decisions)
+
+
+def _tell_receivers(completions: list[Completion], decisions: list[Decision]) -> None:
+    """Last, so that a receiver reads all that the completion wrote. One that raises takes it back."""
+    if signals.job_completed.has_listeners(Job):
+        of_job = {decision.job_id: decision for decision in decisions}
+        for c in completions:
+            signals.job_completed.send(
+                Job,
+                job=c.job,
+                ticket=c.ticket,
+                attempt=c.attempt,
+                result=c.ending.result,
+                decision=of_job.get(c.job.pk),
+            )
+    for decision in decisions if signals.ticket_decided.has_listeners(Decision) else ():
+        signals.ticket_decided.send(Decision, decision=decision, ticket=decision.ticket)
 
 
 def _decisions(verdicts: list[Completion], now: datetime) -> list[Decision]:

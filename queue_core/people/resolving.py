@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 
-from queue_core import audit, contract, outbox
+from queue_core import audit, contract, outbox, signals
 from queue_core.clock import Clock
 from queue_core.contract.locks import read_clock
 from queue_core.errors import InvalidRequest
@@ -78,6 +78,7 @@ def resolve(
         reason=ground.code if ground else "",
         after={"verdict": decision.verdict, "reason_code": ground.code if ground else None, "decision": decision.pk},
     )
+    signals.ticket_decided.send(Decision, decision=decision, ticket=locked.ticket)
     return Resolved(ResolveOutcome.DECIDED, decision=decision)
 
 
