@@ -24,6 +24,9 @@ _ADMIN = (
     "view_modelconnection", "add_modelconnection", "change_modelconnection",
     "view_policy", "add_policy",
     "view_reasoncode", "add_reasoncode", "change_reasoncode",
+    "view_alertsettings", "add_alertsettings", "change_alertsettings",
+    "view_alertsubscription", "add_alertsubscription", "change_alertsubscription", "delete_alertsubscription",
+    "view_alerthook", "add_alerthook", "change_alerthook",
 )  # fmt: skip
 
 RIGHTS: dict[str, tuple[str, ...]] = {

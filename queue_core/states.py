@@ -245,6 +245,32 @@ PERSONS_HOLD_REASONS = (
 )
 
 
+class AlertKind(TextChoices):
+    """What people are told of without looking. The worst first, as the board lists them."""
+
+    SCHEDULER_DEAD = "scheduler_dead", _("the scheduler is dead")
+    AUTOMATIC_HOLD = "automatic_hold", _("a lane put itself on hold")
+    NOBODY = "nobody", _("nobody is working")
+    NO_PROGRESS = "no_progress", _("nothing completes")
+    SEVERE_WAITING = "severe_waiting", _("a ticket of severity 3 waits")
+    PASSING = "passing", _("deadlines pass within the hour")
+    HELD_LATE = "held_late", _("tickets are held over the target")
+    READY_LATE = "ready_late", _("tickets wait over the target")
+    GROWING = "growing", _("the queue grows")
+    MODEL_BACK = "model_back", _("the model answers again and a lane is still on hold")
+    SOAK_MET = "soak_met", _("a stage has run its time")
+
+
+class AlertPhase(TextChoices):
+    BEGUN = "begun", _("begun")
+    OVER = "over", _("over")
+
+
+class AlertChannel(TextChoices):
+    MAIL = "mail", _("e-mail")
+    HOOK = "hook", _("webhook")
+
+
 class MessageState(TextChoices):
     READY = "ready", _("ready")
     KEPT_BACK = "kept_back", _("kept back until the run is accepted")

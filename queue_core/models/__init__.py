@@ -1,5 +1,13 @@
 """What is stored. Rows and their constraints; the rules that write them live in `contract`, `ramp` and `people`."""
 
+from queue_core.models.alerts import (
+    AlertEpisode,
+    AlertHook,
+    AlertNotice,
+    AlertSettings,
+    AlertSubscription,
+    AlertWatch,
+)
 from queue_core.models.audit import AuditEntry
 from queue_core.models.decisions import Decision, Policy, ReasonCode
 from queue_core.models.jobs import Attempt, Job, LateAnswer
@@ -10,6 +18,12 @@ from queue_core.models.ramp import Hold, Outage, OutageEntry, StageRun
 from queue_core.models.tickets import Evidence, Ticket
 
 __all__ = [
+    "AlertEpisode",
+    "AlertHook",
+    "AlertNotice",
+    "AlertSettings",
+    "AlertSubscription",
+    "AlertWatch",
     "Assignment",
     "Attempt",
     "AuditEntry",
