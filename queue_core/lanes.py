@@ -46,6 +46,12 @@ class StagePlan:
     max_stale_ratio: float = 0.1
     max_latency: timedelta | None = None
     keeps_back: bool = False
+    max_share_shift: float | None = None
+    max_wrong_ratio: float | None = None
+    known_every: timedelta = timedelta(minutes=10)
+    blind_share: float = 0.0
+    least_blind: int = 10
+    max_disagreement: float | None = None
 
 
 # A stage's least sample is never above its soak: else a soaked stage would stay inconclusive where little comes in.

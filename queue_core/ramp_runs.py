@@ -28,6 +28,12 @@ TERMS = (
     "max_stale_ratio",
     "max_latency",
     "keeps_back",
+    "max_share_shift",
+    "max_wrong_ratio",
+    "known_every",
+    "blind_share",
+    "least_blind",
+    "max_disagreement",
 )
 
 

@@ -184,6 +184,11 @@ class ItemKind(TextChoices):
     URGENT = "urgent", _("for people at once")
     PULLED = "pulled", _("taken out of the machine's hands")
     RECALLED = "recalled", _("decision recalled")
+    BLIND = "blind", _("blind check of the model")
+
+
+#: Items whose ticket has a decision in force: work for people, but no open ticket.
+NOT_OPEN_TICKETS = (ItemKind.BLIND,)
 
 
 class ItemEnd(TextChoices):
@@ -191,6 +196,8 @@ class ItemEnd(TextChoices):
     REQUEUED = "requeued", _("requeued")
     SUPERSEDED = "superseded", _("superseded")
     WITHDRAWN = "withdrawn", _("withdrawn")
+    CHECKED = "checked", _("checked")
+    RECALLED = "recalled", _("decision recalled")
 
 
 class AssignmentEnd(TextChoices):
@@ -200,6 +207,7 @@ class AssignmentEnd(TextChoices):
     HANDED_OVER = "handed_over", _("handed over")
     EXPIRED = "expired", _("time was over")
     ITEM_CLOSED = "item_closed", _("item closed")
+    CHECKED = "checked", _("checked")
 
 
 class RunEnd(TextChoices):
@@ -231,6 +239,7 @@ class HoldReason(TextChoices):
     AUTO_STALE = "auto_stale", _("too many stale answers")
     AUTO_SLOW = "auto_slow", _("calls are too slow")
     AUTO_MISCONFIGURED = "auto_misconfigured", _("the model refused the connection")
+    AUTO_WRONG = "auto_wrong", _("too many known answers were wrong")
     CONNECTION_CHANGED = "connection_changed", _("the connection was changed")
     NEW_LANE = "new_lane", _("the lane is new")
     RESTORED = "restored", _("the database was restored")
@@ -269,6 +278,24 @@ class AlertPhase(TextChoices):
 class AlertChannel(TextChoices):
     MAIL = "mail", _("e-mail")
     HOOK = "hook", _("webhook")
+
+
+class RecallTo(TextChoices):
+    """What becomes of the tickets whose decisions are recalled."""
+
+    PEOPLE = "people", _("items for people")
+    REVIEW = "review", _("a new review round by the model")
+
+
+class RecallOutcome(TextChoices):
+    """What became of one decision of a recall."""
+
+    #: Its message had reached nobody and was withdrawn.
+    WITHDRAWN = "withdrawn", _("withdrawn before delivery")
+    #: Its message may have been read: consumers are told that it is recalled.
+    ANNOUNCED = "announced", _("consumers told")
+    #: It was no longer in force.
+    PASSED_OVER = "passed_over", _("replaced meanwhile")
 
 
 class MessageState(TextChoices):

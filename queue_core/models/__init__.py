@@ -9,12 +9,15 @@ from queue_core.models.alerts import (
     AlertWatch,
 )
 from queue_core.models.audit import AuditEntry
+from queue_core.models.blind_checks import BlindCheck
 from queue_core.models.decisions import Decision, Policy, ReasonCode
 from queue_core.models.jobs import Attempt, Job, LateAnswer
+from queue_core.models.known_answers import KnownAnswer, KnownReply
 from queue_core.models.lanes import Drainer, Lane, ModelConnection, Presence, Stage
 from queue_core.models.messages import Message
 from queue_core.models.people import Assignment, Item
 from queue_core.models.ramp import Hold, Outage, OutageEntry, StageRun
+from queue_core.models.recalls import Recall, RecallEntry
 from queue_core.models.tickets import Evidence, Ticket
 
 __all__ = [
@@ -27,12 +30,15 @@ __all__ = [
     "Assignment",
     "Attempt",
     "AuditEntry",
+    "BlindCheck",
     "Decision",
     "Drainer",
     "Evidence",
     "Hold",
     "Item",
     "Job",
+    "KnownAnswer",
+    "KnownReply",
     "Lane",
     "LateAnswer",
     "Message",
@@ -42,6 +48,8 @@ __all__ = [
     "Policy",
     "Presence",
     "ReasonCode",
+    "Recall",
+    "RecallEntry",
     "Stage",
     "StageRun",
     "Ticket",

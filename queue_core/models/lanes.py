@@ -203,6 +203,7 @@ class Lane(models.Model):
             ("force_policy", _("May put a policy into force")),
             ("move_deadlines", _("May move service deadlines")),
             ("manage_outage", _("May open, keep and close the record of an outage")),
+            ("recall_decision", _("May recall decisions of the model")),
         ]
 
     def __str__(self) -> str:
@@ -256,6 +257,49 @@ class Stage(models.Model):
         default=False,
         help_text=_("Decisions are committed but not delivered until the run is accepted by raising."),
     )
+    max_share_shift = models.FloatField(
+        _("most shift of a result's share"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0.01), MaxValueValidator(1.0)],
+        help_text=_(
+            "How far the shares of APPROVED, REJECTED and MANUAL may lie from the lane's usual ones for this time of "
+            "the week, for example 0.2. Empty: not judged."
+        ),
+    )
+    max_wrong_ratio = models.FloatField(
+        _("most wrong known answers"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
+        help_text=_("More wrong results than this share put the lane on hold. Empty: known answers are not sent."),
+    )
+    known_every = models.DurationField(
+        _("known answers are sent every"),
+        default=timedelta(minutes=10),
+        db_default=timedelta(minutes=10),
+        help_text=_("At the stage's start, and again after so long."),
+    )
+    blind_share = models.FloatField(
+        _("share checked blind"),
+        default=0.0,
+        db_default=0.0,
+        validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
+        help_text=_("So many of the model's decisions become items for people who do not see them. 0: none."),
+    )
+    least_blind = models.PositiveIntegerField(
+        _("least blind checks"),
+        default=10,
+        db_default=10,
+        help_text=_("Fewer checks than this are inconclusive, never good."),
+    )
+    max_disagreement = models.FloatField(
+        _("most disagreement"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
+        help_text=_("The most blind checks in which people decided otherwise. Empty: not judged."),
+    )
 
     class Meta:
         verbose_name = _("stage")
@@ -265,6 +309,11 @@ class Stage(models.Model):
             models.UniqueConstraint(fields=["lane", "number"], name="stage_number_once_a_lane"),
             models.CheckConstraint(condition=Q(cap__gte=1), name="stage_cap_at_least_one"),
             models.CheckConstraint(condition=Q(window__gt=timedelta(0)), name="stage_window_positive"),
+            models.CheckConstraint(
+                condition=Q(known_every__gte=timedelta(minutes=1)),
+                name="stage_known_every_a_minute_at_least",
+                violation_error_message=_("Known answers are sent once a minute at most."),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -43,7 +43,12 @@ class Message(models.Model):
                 condition=~Q(kind=MessageKind.DECISION) | Q(decision__isnull=False), name="message_names_its_decision"
             ),
         ]
-        indexes = [models.Index(fields=["id"], name="message_unnumbered", condition=Q(number__isnull=True))]
+        indexes = [
+            models.Index(fields=["id"], name="message_unnumbered", condition=Q(number__isnull=True)),
+            models.Index(
+                fields=["lane", "decision"], name="message_kept_back", condition=Q(state=MessageState.KEPT_BACK)
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.key}"

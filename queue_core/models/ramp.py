@@ -1,3 +1,5 @@
+from datetime import timedelta
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -25,6 +27,12 @@ class StageRun(models.Model):
     max_stale_ratio = models.FloatField()
     max_latency = models.DurationField(null=True)
     keeps_back = models.BooleanField(default=False)
+    max_share_shift = models.FloatField(null=True)
+    max_wrong_ratio = models.FloatField(null=True)
+    known_every = models.DurationField(default=timedelta(minutes=10), db_default=timedelta(minutes=10))
+    blind_share = models.FloatField(default=0.0, db_default=0.0)
+    least_blind = models.PositiveIntegerField(default=10, db_default=10)
+    max_disagreement = models.FloatField(null=True)
     connection = models.ForeignKey(ModelConnection, models.PROTECT, related_name="+")
     connection_snapshot = models.JSONField(help_text="kind, address, model, call time limit as approved")
     lease = models.DurationField()
@@ -35,6 +43,8 @@ class StageRun(models.Model):
     figures = models.JSONField(help_text="what the person saw, measured again at the raise")
     resumes = models.ForeignKey("self", models.PROTECT, null=True, related_name="+")
     started_at = models.DateTimeField()
+    known_asked_at = models.DateTimeField(null=True)
+    blind_up_to = models.DateTimeField(null=True)
     accepted_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     ended_as = models.CharField(max_length=16, choices=RunEnd, null=True)
