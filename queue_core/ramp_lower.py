@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from queue_core import audit, gate
 from queue_core.clock import Clock
 from queue_core.contract import lock_lane
-from queue_core.contract.rules import RESUME_WITHIN
+from queue_core.contract.rules import is_resumable
 from queue_core.errors import ConfigurationFault, InvalidRequest
 from queue_core.models import AuditEntry, Hold, Lane, Policy, ReasonCode, Stage, StageRun
 from queue_core.policy import Policy as Rules
@@ -183,7 +183,7 @@ def _resumable(lane: Lane, hold_id: int | None, now: datetime) -> tuple[Hold | N
 def _standing(lane: Lane, hold: Hold, held: StageRun, hold_id: int | None, now: datetime) -> tuple[RampOutcome, str]:
     if hold_id is not None and hold_id != hold.pk:
         return RampOutcome.DIFFERS, ""
-    if now - hold.started_at >= RESUME_WITHIN:
+    if not is_resumable(hold.started_at, now=now):
         return RampOutcome.TOO_LATE, ""
     if not is_as_approved(lane, held):
         return RampOutcome.CONNECTION_DIFFERS, ""

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from queue_core.states import HoldReason, Verdict
-from queue_core.where import Cause, Layer, Moves, Standing
+from queue_core.where import Cause, Layer, Moves, Prospect, Standing
 
 type Params = Mapping[str, Any]
 
@@ -45,6 +45,15 @@ def layer_note(layer: Layer) -> str:
         Layer.STAGE_FULL: _("A running call ends, or a lead raises the stage."),
         Layer.READY: _("A worker fetches them in their turn."),
     }[layer]
+
+
+def prospect_name(prospect: Prospect) -> str:
+    """Whether the model can still review a ticket, as it stands in a list."""
+    return {
+        Prospect.NOT_YET: _("not yet"),
+        Prospect.TOO_LATE: _("too late for the model"),
+        Prospect.NEVER: _("cannot run as set up"),
+    }[prospect]
 
 
 def sentence(standing: Standing) -> str:
@@ -178,6 +187,22 @@ _WHY: dict[Cause, Callable[[Params], str]] = {
     Cause.RATE: _rate,
     Cause.NEXT: lambda _p: _("It can be claimed this second and waits for its turn."),
     Cause.PROBE_DRAWS: lambda _p: _("The probe runs: it draws a few harmless tickets, each at most once."),
+    Cause.NO_POLICY: lambda _p: _("The lane has no policy, so that no answer of a model could be judged."),
+    Cause.NO_PLAN: lambda _p: _("The lane is on hold and has no plan with a probe, so that nobody can start one."),
+    Cause.NO_ROOM_EVER: lambda _p: _(
+        "The lane is set up with room for no call at all, so that nothing is ever claimed."
+    ),
+    Cause.LEASE_TOO_SHORT: lambda _p: _(
+        "The lane's lease leaves no time for a call, so that every claim is given back."
+    ),
+    Cause.RESTS_TOO_LONG: lambda p: (
+        _("It rests until %(at)s, and its deadline is %(deadline)s: no time is left for a call after that.")
+        % {"at": moment(p["at"]), "deadline": moment(p["deadline"])}
+    ),
+    Cause.HELD_TOO_LONG: lambda p: (
+        _("The lane is on hold and its deadline is %(at)s: less time is left than a call usually takes.")
+        % {"at": moment(p["deadline"])}
+    ),
     Cause.DECIDED: _decided,
     Cause.SUPERSEDED: lambda _p: _("A newer revision has taken its place."),
     Cause.WITHDRAWN: lambda _p: _("The source has withdrawn it."),
@@ -199,6 +224,9 @@ _MOVES: dict[Moves, Callable[[Params], str]] = {
     Moves.SEAT: lambda _p: _("It moves when a call ends, or when a lead raises the stage."),
     Moves.TURN: lambda _p: _("Nothing to do: a worker fetches it."),
     Moves.NEXT_STAGE: lambda _p: _("It moves in its turn, or when a lead raises the stage."),
+    Moves.ADMINISTRATOR: lambda _p: _(
+        "It waits for nothing that will come: an administrator has to change the lane's set-up."
+    ),
     Moves.ENGINEER: lambda _p: _("Tell a platform engineer."),
     Moves.NOTHING: lambda _p: "",
 }

@@ -31,6 +31,11 @@ RESUME_WITHIN = timedelta(minutes=15)
 RATE_WINDOW = timedelta(seconds=60)
 
 
+def is_resumable(held_since: datetime, *, now: datetime) -> bool:
+    """Whether a person's hold is young enough to be resumed. At RESUME_WITHIN exactly it no longer is."""
+    return now - held_since < RESUME_WITHIN
+
+
 class LockedJob(Protocol):
     """The contract fields of a job, as read under its row lock."""
 

@@ -35,32 +35,37 @@ CASE
 END
 """
 
-#: Each branch reads one partial index in its order and stops at the cap, so that a layer of few is never lost behind
-#: one of many. Back-off and too-late rows have branches of their own for the same reason. The last condition counts
-#: a job with an open item once, by its item.
+#: The open jobs of a lane `l`. Each branch reads one partial index in its order and stops at the cap, so that a layer
+#: of few is never lost behind one of many. Back-off and too-late rows have branches of their own for the same reason.
+OPEN_COLUMNS = """id, ticket_id, lane_id, state, severity, lease_until, available_at, deadline, queued_at, attempts,
+     max_attempts"""
+OPEN_JOBS = f"""
+    (SELECT TRUE AS by_item, p.id, p.ticket_id, p.lane_id, p.state, p.severity, p.lease_until, p.available_at,
+       p.deadline, p.queued_at, p.attempts, p.max_attempts
+     FROM queue_core_item o JOIN queue_core_job p ON p.id = o.job_id
+     WHERE o.lane_id = l.id AND o.closed_at IS NULL ORDER BY o.opened_at LIMIT %s)
+    UNION ALL
+    (SELECT FALSE, {OPEN_COLUMNS} FROM queue_core_job
+     WHERE lane_id = l.id AND state = 'LEASED' ORDER BY lease_until LIMIT %s)
+    UNION ALL
+    (SELECT FALSE, {OPEN_COLUMNS} FROM queue_core_job
+     WHERE lane_id = l.id AND state = 'WAITING' AND available_at IS NOT NULL ORDER BY available_at LIMIT %s)
+    UNION ALL
+    (SELECT FALSE, {OPEN_COLUMNS} FROM queue_core_job
+     WHERE lane_id = l.id AND state = 'WAITING' AND available_at IS NULL AND deadline <= l.needs_until
+     ORDER BY deadline LIMIT %s)
+    UNION ALL
+    (SELECT FALSE, {OPEN_COLUMNS} FROM queue_core_job
+     WHERE lane_id = l.id AND state = 'WAITING' AND available_at IS NULL AND deadline > l.needs_until
+     ORDER BY queued_at LIMIT %s)
+"""  # noqa: S608  (put together from constants)
+
+#: The last condition counts a job with an open item once, by its item.
 COUNT_LAYERS = f"""
 WITH open_row AS MATERIALIZED (
   SELECT j.by_item, j.lane_id, j.queued_at, {LAYER_CASE.format(job="j", needs_until="l.needs_until")} AS layer
   FROM unnest(%s::bigint[], %s::timestamptz[]) AS l(id, needs_until)
-  CROSS JOIN LATERAL (
-    (SELECT TRUE AS by_item, p.id, p.lane_id, p.state, p.lease_until, p.available_at, p.deadline, p.queued_at
-     FROM queue_core_item o JOIN queue_core_job p ON p.id = o.job_id
-     WHERE o.lane_id = l.id AND o.closed_at IS NULL ORDER BY o.opened_at LIMIT %s)
-    UNION ALL
-    (SELECT FALSE, id, lane_id, state, lease_until, available_at, deadline, queued_at FROM queue_core_job
-     WHERE lane_id = l.id AND state = 'LEASED' ORDER BY lease_until LIMIT %s)
-    UNION ALL
-    (SELECT FALSE, id, lane_id, state, lease_until, available_at, deadline, queued_at FROM queue_core_job
-     WHERE lane_id = l.id AND state = 'WAITING' AND available_at IS NOT NULL ORDER BY available_at LIMIT %s)
-    UNION ALL
-    (SELECT FALSE, id, lane_id, state, lease_until, available_at, deadline, queued_at FROM queue_core_job
-     WHERE lane_id = l.id AND state = 'WAITING' AND available_at IS NULL AND deadline <= l.needs_until
-     ORDER BY deadline LIMIT %s)
-    UNION ALL
-    (SELECT FALSE, id, lane_id, state, lease_until, available_at, deadline, queued_at FROM queue_core_job
-     WHERE lane_id = l.id AND state = 'WAITING' AND available_at IS NULL AND deadline > l.needs_until
-     ORDER BY queued_at LIMIT %s)
-  ) AS j)
+  CROSS JOIN LATERAL ({OPEN_JOBS}) AS j)
 SELECT lane_id, layer, count(*), min(queued_at) FROM open_row
 WHERE by_item = (layer = 'people')
 GROUP BY lane_id, layer
@@ -107,7 +112,7 @@ def layers(
     """The layers of each lane (read with `lanes_to_read`), by its id. Every open ticket is in exactly one."""
     facts = facts_of(lanes, now=now) if facts is None else facts
     with connection.cursor() as cursor:
-        cursor.execute(COUNT_LAYERS, [*_case_params(facts), *_needs(facts), *[COUNT_CAP] * BRANCHES])
+        cursor.execute(COUNT_LAYERS, [*case_params(facts), *_needs(facts), *[COUNT_CAP] * BRANCHES])
         rows = cursor.fetchall()
     found: dict[int, dict[Layer, LayerCount]] = {lane.pk: {} for lane in lanes}
     for lane_id, layer, number, oldest in rows:
@@ -131,7 +136,7 @@ def in_layer(
     else:
         jobs = jobs.filter(state__in=[JobState.WAITING, JobState.LEASED])
     until = "(SELECT n.u FROM unnest(%s::bigint[], %s::timestamptz[]) n(l, u) WHERE n.l = queue_core_job.lane_id)"
-    params = _case_params(facts)
+    params = case_params(facts)
     case = RawSQL(  # noqa: S611  (constants and placeholders only)
         LAYER_CASE.format(job="queue_core_job", needs_until=until),
         [*params[:3], *_needs(facts), *params[3:]],
@@ -140,7 +145,7 @@ def in_layer(
     return jobs.filter(lane_id__in=list(facts)).alias(layer=case).filter(layer=layer.value)
 
 
-def _case_params(facts: Mapping[int, LaneFacts]) -> list[Any]:
+def case_params(facts: Mapping[int, LaneFacts]) -> list[Any]:
     """The parameters of LAYER_CASE in its order. The lists are disjoint where the case tests them in turn."""
     states = list(facts.values())
     unattended = [one.lane_id for one in states if not one.is_judged or (one.limit is None and not one.is_attended)]

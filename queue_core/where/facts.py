@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 from django.db.models import Count, Min, QuerySet
 
 from queue_core.batch import usual_call
-from queue_core.contract.rules import JUDGED_WITHIN, RATE_WINDOW, RESUME_WITHIN
-from queue_core.models import Attempt, Drainer, Hold, Lane, Presence
+from queue_core.contract.release import MAX_HOLD_IN_CALLS
+from queue_core.contract.rules import CALL_MARGIN, JUDGED_WITHIN, PROBE, RATE_WINDOW, is_resumable
+from queue_core.models import Attempt, Drainer, Hold, Lane, Presence, Stage
 from queue_core.states import AttemptOutcome
 from queue_core.where.words import Cause
 
@@ -27,9 +28,11 @@ class HoldFacts:
     since: datetime
     until: datetime | None
     note: str
+    has_run: bool
 
     def may_resume(self, now: datetime) -> bool:
-        return not self.is_automatic and now - self.since <= RESUME_WITHIN
+        """What `ramp.resume` allows, as far as the hold itself decides it."""
+        return self.has_run and not self.is_automatic and is_resumable(self.since, now=now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,10 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class LaneFacts:
-    """A lane as of one moment. Jobs whose deadline is not after `needs_until` are too late for the model."""
+    """A lane as of one moment. Jobs whose deadline is not after `needs_until` are too late for the model.
+
+    `obstacle` is what of its set-up keeps the model from every job of the lane, however long one waits.
+    """
 
     lane_id: int
     now: datetime
@@ -59,6 +65,12 @@ class LaneFacts:
     workers: int
     scheduler_seen: bool
     limit: Limit | None
+    obstacle: Cause | None = None
+
+    @property
+    def needs(self) -> timedelta:
+        """The least time that a job must have left when it is claimed."""
+        return self.needs_until - self.now
 
     @property
     def is_held(self) -> bool:
@@ -83,6 +95,7 @@ def facts_of(lanes: Sequence[Lane], *, now: datetime) -> dict[int, LaneFacts]:
     grants = _grants([lane.pk for lane in lanes if lane.run is not None and lane.run.rate is not None], now)
     drainers = _drainers(now)
     workers, schedulers = _presence(now)
+    planned = _planned([lane.pk for lane in lanes if lane.run is None])
     facts = {}
     for lane in lanes:
         here, first_end = running.get(lane.pk, (0, None))
@@ -101,6 +114,7 @@ def facts_of(lanes: Sequence[Lane], *, now: datetime) -> dict[int, LaneFacts]:
             workers=workers,
             scheduler_seen=schedulers > 0,
             limit=_limit(lane, here, first_end, _total(siblings, lane, running), grants.get(lane.pk)),
+            obstacle=_obstacle(lane, has_plan=lane.run is not None or lane.pk in planned),
         )
     return facts
 
@@ -120,9 +134,36 @@ def _limit(
     total_cap = lane.connection.total_cap
     if total_cap is not None and total[0] >= total_cap:
         return Limit(Cause.CONNECTION_CAP, total_cap, total[1])
-    if lane.run.rate is not None and grants is not None and grants[0] >= lane.run.rate:
-        return Limit(Cause.RATE, lane.run.rate, grants[1] + RATE_WINDOW)
+    number, first = grants or (0, None)
+    if lane.run.rate is not None and number >= lane.run.rate:
+        return Limit(Cause.RATE, lane.run.rate, None if first is None else first + RATE_WINDOW)
     return None
+
+
+def _obstacle(lane: Lane, *, has_plan: bool) -> Cause | None:
+    """What waiting alone never removes. The worst of it first: without a policy no plan helps."""
+    if lane.policy_id is None:
+        return Cause.NO_POLICY
+    if not has_plan:
+        return Cause.NO_PLAN
+    if lane.connection.total_cap == 0 or (lane.run is not None and lane.run.rate == 0):
+        return Cause.NO_ROOM_EVER
+    return Cause.LEASE_TOO_SHORT if not _fits_a_call(lane) else None
+
+
+def _fits_a_call(lane: Lane) -> bool:
+    """Whether a fresh lease leaves time for a call. Where not, a worker gives every claim back (`calls.work_on`)."""
+    limit = lane.connection.call_time_limit
+    longest = lane.max_hold or MAX_HOLD_IN_CALLS * limit
+    lease = max(lane.lease, min(limit + 2 * CALL_MARGIN, longest))
+    return lease - CALL_MARGIN >= min(usual_call(lane) - CALL_MARGIN, limit, lane.lease / 2)
+
+
+def _planned(lane_ids: Sequence[int]) -> set[int]:
+    """Those of the lanes on hold whose plan has a probe to start."""
+    if not lane_ids:
+        return set()
+    return set(Stage.objects.filter(lane_id__in=lane_ids, number=PROBE).values_list("lane_id", flat=True))
 
 
 def _siblings(lanes: Iterable[Lane]) -> dict[int, list[int]]:
@@ -183,4 +224,5 @@ def _hold_facts(hold: Hold) -> HoldFacts:
         since=hold.started_at,
         until=hold.until,
         note=hold.note,
+        has_run=hold.run_id is not None,
     )

@@ -7,7 +7,7 @@ from queue_core.contract.rules import PROBE
 from queue_core.models import Decision, Item, Job
 from queue_core.states import DeadReason, ItemEnd, JobState
 from queue_core.where.facts import LaneFacts, facts_of, lanes_to_read
-from queue_core.where.words import Cause, Layer, Moves, Standing
+from queue_core.where.words import FOR_THE_MODEL, Cause, Layer, Moves, Prospect, Standing
 
 
 def locate(job: Job, *, now: datetime) -> Standing:
@@ -20,7 +20,19 @@ def locate(job: Job, *, now: datetime) -> Standing:
 
 
 def judge(job: Job, item: Item | None, lane: LaneFacts) -> Standing:
-    """The precedence itself, on rows that were read: an open job, its open item if there is one, its lane's facts."""
+    """Where an open job stands, on rows that were read: the job, its open item if there is one, its lane's facts.
+
+    An obstacle of the lane changes no layer, only the cause: what stands there waits for nothing that will come. Too
+    late goes before it, since people can still reach that, but not for long.
+    """
+    standing = _placed(job, item, lane)
+    if lane.obstacle is None or standing.prospect != Prospect.NOT_YET or standing.layer not in FOR_THE_MODEL:
+        return standing
+    return Standing(standing.layer, lane.obstacle, Moves.ADMINISTRATOR, prospect=Prospect.NEVER)
+
+
+def _placed(job: Job, item: Item | None, lane: LaneFacts) -> Standing:
+    """The precedence itself."""
     if item is not None:
         return _with_people(item, lane.now)
     if job.state == JobState.LEASED and job.lease_until is not None and job.lease_until > lane.now:
@@ -32,7 +44,7 @@ def judge(job: Job, item: Item | None, lane: LaneFacts) -> Standing:
     if job.deadline <= lane.needs_until:
         return _too_late(job, lane.now)
     if job.state == JobState.LEASED:
-        return _lease_over(job)
+        return _lease_over(job, lane)
     return _claimable(lane)
 
 
@@ -46,6 +58,9 @@ def _with_people(item: Item, now: datetime) -> Standing:
 def _held(job: Job, lane: LaneFacts) -> Standing:
     hold = lane.hold
     params: dict[str, Any] = {"deadline": job.deadline}
+    if job.deadline <= lane.needs_until:
+        moves = Moves.SWEEP if job.deadline <= lane.now else Moves.PERSON_TAKES
+        return Standing(Layer.HELD, Cause.HELD_TOO_LONG, moves, params, Prospect.TOO_LATE)
     if hold is None:
         return Standing(Layer.HELD, Cause.HELD_AUTOMATICALLY, Moves.LEAD_STARTS_PROBE, params)
     params |= {"since": hold.since, "reason": hold.reason, "by": hold.by, "until": hold.until}
@@ -56,6 +71,11 @@ def _held(job: Job, lane: LaneFacts) -> Standing:
 
 
 def _resting(job: Job, lane: LaneFacts) -> Standing:
+    rests_until = max((at for at in (job.available_at, lane.retry_until) if at is not None), default=lane.now)
+    if job.deadline <= max(rests_until, lane.now) + lane.needs:
+        moves = Moves.SWEEP if job.deadline <= lane.now else Moves.PERSON_TAKES
+        params = {"at": rests_until, "deadline": job.deadline}
+        return Standing(Layer.BACK_OFF, Cause.RESTS_TOO_LONG, moves, params, Prospect.TOO_LATE)
     if lane.retry_until is not None and (job.available_at is None or job.available_at <= lane.retry_until):
         return Standing(Layer.BACK_OFF, Cause.RETRY_AFTER, Moves.TIME, {"at": lane.retry_until})
     if job.available_at is not None and job.available_at > lane.now:
@@ -64,16 +84,19 @@ def _resting(job: Job, lane: LaneFacts) -> Standing:
 
 
 def _too_late(job: Job, now: datetime) -> Standing:
+    params = {"deadline": job.deadline}
     if job.deadline <= now:
-        return Standing(Layer.TOO_LATE, Cause.DEADLINE_PASSED, Moves.SWEEP, {"deadline": job.deadline})
-    return Standing(Layer.TOO_LATE, Cause.TOO_LITTLE_TIME, Moves.PERSON_TAKES, {"deadline": job.deadline})
+        return Standing(Layer.TOO_LATE, Cause.DEADLINE_PASSED, Moves.SWEEP, params, Prospect.TOO_LATE)
+    return Standing(Layer.TOO_LATE, Cause.TOO_LITTLE_TIME, Moves.PERSON_TAKES, params, Prospect.TOO_LATE)
 
 
-def _lease_over(job: Job) -> Standing:
+def _lease_over(job: Job, lane: LaneFacts) -> Standing:
     params = {"since": job.lease_until, "attempts": job.attempts, "most": job.max_attempts}
     if job.attempts >= job.max_attempts:
-        return Standing(Layer.LEASE_OVER, Cause.BUDGET_SPENT, Moves.SWEEP, params)
-    return Standing(Layer.LEASE_OVER, Cause.NOT_TAKEN_OVER, Moves.TAKEOVER, params)
+        return Standing(Layer.LEASE_OVER, Cause.BUDGET_SPENT, Moves.SWEEP, params, Prospect.TOO_LATE)
+    # The probe takes over nothing.
+    moves = Moves.NEXT_STAGE if lane.stage == PROBE else Moves.TAKEOVER
+    return Standing(Layer.LEASE_OVER, Cause.NOT_TAKEN_OVER, moves, params)
 
 
 def _claimable(lane: LaneFacts) -> Standing:

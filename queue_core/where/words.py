@@ -28,6 +28,9 @@ class Layer(StrEnum):
 #: Layers of jobs that a claim would look at, if only it came and had room: what "oldest ready" is measured over.
 CLAIMABLE = (Layer.NO_WORKERS, Layer.STAGE_FULL, Layer.READY)
 
+#: Layers of jobs that wait for the model, with or without a chance.
+FOR_THE_MODEL = (Layer.HELD, Layer.BACK_OFF, Layer.TOO_LATE, Layer.LEASE_OVER, *CLAIMABLE)
+
 
 class Cause(StrEnum):
     """Why a job stands in its layer, or why in none."""
@@ -51,12 +54,32 @@ class Cause(StrEnum):
     RATE = "rate"
     NEXT = "next"
     PROBE_DRAWS = "probe_draws"
+    # Never, until the set-up is changed:
+    NO_POLICY = "no_policy"
+    NO_PLAN = "no_plan"
+    NO_ROOM_EVER = "no_room_ever"
+    LEASE_TOO_SHORT = "lease_too_short"
+    # Too late in its layer:
+    RESTS_TOO_LONG = "rests_too_long"
+    HELD_TOO_LONG = "held_too_long"
     # Not open:
     DECIDED = "decided"
     SUPERSEDED = "superseded"
     WITHDRAWN = "withdrawn"
     #: Neither decided nor with anybody. The rules leave no such job; a page that met one would have to say so.
     LOST = "lost"
+
+
+class Prospect(StrEnum):
+    """Whether the model can still review it.
+
+    TOO_LATE is the ticket's own: it has no time or no attempt left, and only people can decide it. NEVER is the lane's
+    set-up, and stands until somebody changes that.
+    """
+
+    NOT_YET = "not_yet"
+    TOO_LATE = "too_late"
+    NEVER = "never"
 
 
 class Moves(StrEnum):
@@ -77,6 +100,7 @@ class Moves(StrEnum):
     TURN = "turn"
     NEXT_STAGE = "next_stage"
     ENGINEER = "engineer"
+    ADMINISTRATOR = "administrator"
     NOTHING = "nothing"
 
 
@@ -88,3 +112,4 @@ class Standing:
     cause: Cause
     moves: Moves
     params: Mapping[str, Any] = field(default_factory=dict)
+    prospect: Prospect = Prospect.NOT_YET

@@ -1,23 +1,37 @@
-"""Open and ended jobs of every kind, in lanes of every state, from a seeded source of chance."""
+"""Open and ended jobs of every kind, in lanes of every state, from a source of chance."""
 
 from datetime import timedelta
 from random import Random
 
 from queue_core import contract
-from queue_core.models import Drainer, Hold, Job, Lane, Presence
+from queue_core.models import Drainer, Hold, Job, Lane, Presence, Stage
 from queue_core.states import AttemptOutcome, HoldReason
 from tests.factories import at, claim, clock, done_job, make_connection, make_lane, waiting_job
 
 #: The moment at which everything is judged. Rows are made before it.
 NOW = 500.0
 
-LANES = ("steady", "probe", "held", "paused", "unjudged", "full", "rated", "shared")
+LANES = (
+    "steady",
+    "probe",
+    "held",
+    "paused",
+    "unjudged",
+    "full",
+    "rated",
+    "shared",
+    "without_plan",
+    "without_policy",
+    "without_room",
+)
 
 
 def a_lane(state: str) -> Lane:
     match state:
         case "probe":
             return make_lane(number=1, cap=50)
+        case "without_room":
+            return make_lane(run={"rate": 100})
         case "full":
             return make_lane(cap=100, least_call_time=timedelta(seconds=30))
         case "rated":
@@ -31,7 +45,9 @@ def a_lane(state: str) -> Lane:
 def settle(lane: Lane, state: str) -> None:
     """Bring a lane that was filled into the state in which it is judged."""
     match state:
-        case "held":
+        case "held" | "without_plan":
+            if state == "held":
+                Stage.objects.create(lane=lane, number=1, name="probe", cap=1)
             hold = Hold.objects.create(
                 lane=lane, is_automatic=True, reason=HoldReason.AUTO_UNAVAILABLE, started_at=at(NOW - 60), run=lane.run
             )
@@ -42,9 +58,11 @@ def settle(lane: Lane, state: str) -> None:
             Lane.objects.filter(pk=lane.pk).update(judged_at=at(NOW - 31))
         case "full":
             Lane.objects.filter(pk=lane.pk).update(cap=1)
-        case "rated":
-            lane.run.rate = 1
+        case "rated" | "without_room":
+            lane.run.rate = 1 if state == "rated" else 0
             lane.run.save()
+        case "without_policy":
+            Lane.objects.filter(pk=lane.pk).update(policy=None)
         case "shared":
             lane.connection.total_cap = 1
             lane.connection.save()
@@ -62,6 +80,7 @@ def a_job(lane: Lane, chance: Random) -> Job:
             "spent",
             "resting",
             "rested",
+            "resting_too_long",
             "manual",
             "done",
             "dead",
@@ -80,11 +99,11 @@ def a_job(lane: Lane, chance: Random) -> Job:
             if kind == "spent":
                 Job.objects.filter(pk=job.pk).update(max_attempts=1)
             return job
-        case "resting" | "rested":
-            job = waiting_job(lane, added=added)
+        case "resting" | "rested" | "resting_too_long":
+            job = waiting_job(lane, added=added, deadline=NOW + (20.5 if kind == "resting_too_long" else 1000))
             token = claim(job, when=NOW - 150)
             contract.release(token, outcome=AttemptOutcome.TIMEOUT, clock=clock(NOW - 100))
-            Job.objects.filter(pk=job.pk).update(available_at=at(NOW + (20 if kind == "resting" else -1)))
+            Job.objects.filter(pk=job.pk).update(available_at=at(NOW + (-1 if kind == "rested" else 20)))
             return job
         case "manual":
             return done_job(lane, added=added, result="MANUAL", claimed=301, completed=302)
@@ -98,7 +117,8 @@ def a_job(lane: Lane, chance: Random) -> Job:
             job = waiting_job(lane, added=added)
             contract.withdraw(source=job.ticket.source, external_id=job.ticket.external_id, clock=clock(NOW - 1))
             return job
-    return waiting_job(lane, added=added)
+    severity, exposure = chance.choice([0, 1, 2]), chance.choice(["hidden", "limited", "live"])
+    return waiting_job(lane, added=added, severity=severity, exposure=exposure)
 
 
 def attend(lane: Lane, how: str) -> None:

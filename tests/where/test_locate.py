@@ -3,9 +3,9 @@ from datetime import timedelta
 import pytest
 
 from queue_core import contract, where
-from queue_core.models import Hold, Lane, Presence
+from queue_core.models import Hold, Lane, Presence, Stage
 from queue_core.states import AttemptOutcome
-from queue_core.where import Cause, Layer, Moves, Standing
+from queue_core.where import Cause, Layer, Moves, Prospect, Standing
 from tests.factories import (
     at,
     claim,
@@ -13,12 +13,21 @@ from tests.factories import (
     dead_job,
     done_job,
     leased_job,
+    make_connection,
     make_lane,
+    make_run,
     new_ticket,
     waiting_job,
 )
 
 pytestmark = pytest.mark.django_db
+
+
+def planned_lane() -> Lane:
+    """On hold, with a probe that a lead may start."""
+    lane = make_lane(cap=None)
+    Stage.objects.create(lane=lane, number=1, name="probe", cap=1)
+    return lane
 
 
 def worker_seen(seconds: float) -> None:
@@ -83,20 +92,81 @@ def test_locate_behind_a_spent_rate_names_when_the_window_gives_room() -> None:
 
 
 def test_locate_on_an_automatic_hold_waits_for_a_lead_to_start_the_probe() -> None:
-    job = waiting_job(make_lane(cap=None))
+    job = waiting_job(planned_lane())
 
     assert said(job, 5) == (Layer.HELD, Cause.HELD_AUTOMATICALLY, Moves.LEAD_STARTS_PROBE)
 
 
 def test_locate_on_a_persons_hold_says_who_and_offers_to_resume_for_fifteen_minutes(django_user_model) -> None:
     olga = django_user_model.objects.create_user("olga")
-    lane = make_lane(cap=None)
-    Hold.objects.filter(lane=lane).update(is_automatic=False, by=olga, reason="desk_full", started_at=at(0))
+    lane = planned_lane()
+    run = make_run(lane, ended_at=at(0), ended_as="held")
+    Hold.objects.filter(lane=lane).update(is_automatic=False, by=olga, reason="desk_full", started_at=at(0), run=run)
     job = waiting_job(lane, deadline=5000)
 
-    assert said(job, 900) == (Layer.HELD, Cause.HELD_BY_PERSON, Moves.LEAD_RESUMES)
-    assert said(job, 900.001) == (Layer.HELD, Cause.HELD_BY_PERSON, Moves.LEAD_STARTS_PROBE)
+    assert said(job, 899.999) == (Layer.HELD, Cause.HELD_BY_PERSON, Moves.LEAD_RESUMES)
+    assert said(job, 900) == (Layer.HELD, Cause.HELD_BY_PERSON, Moves.LEAD_STARTS_PROBE)
     assert where.locate(job, now=at(1)).params["by"] == "olga"
+
+
+def test_locate_on_hold_with_less_time_left_than_a_call_takes_leaves_it_to_people() -> None:
+    job = waiting_job(planned_lane(), deadline=10)
+
+    assert said(job, 9.4) == (Layer.HELD, Cause.HELD_AUTOMATICALLY, Moves.LEAD_STARTS_PROBE)
+    assert said(job, 9.5) == (Layer.HELD, Cause.HELD_TOO_LONG, Moves.PERSON_TAKES)
+    assert where.locate(job, now=at(9.5)).prospect == Prospect.TOO_LATE
+
+
+@pytest.mark.parametrize(
+    ("broken", "cause"),
+    [
+        ({"policy": None}, Cause.NO_POLICY),
+        ({"lease": timedelta(milliseconds=800), "least_call_time": timedelta(seconds=1)}, Cause.LEASE_TOO_SHORT),
+    ],
+)
+def test_locate_what_can_never_run_as_its_lane_is_set_up(broken, cause) -> None:
+    lane = make_lane(
+        connection=make_connection(call_time_limit=timedelta(seconds=9)), max_hold=timedelta(milliseconds=500)
+    )
+    job = waiting_job(lane)
+    worker_seen(0)
+    assert where.locate(job, now=at(1)).prospect == Prospect.NOT_YET
+
+    Lane.objects.filter(pk=lane.pk).update(**broken)
+
+    assert said(job, 1) == (Layer.READY, cause, Moves.ADMINISTRATOR)
+    assert where.locate(job, now=at(1)).prospect == Prospect.NEVER
+
+
+@pytest.mark.parametrize("filled", ["rate", "connection"])
+def test_locate_behind_room_for_no_call_at_all_is_never_and_not_full_for_now(filled: str) -> None:
+    lane = make_lane(run={"rate": 0}) if filled == "rate" else make_lane(connection=make_connection(total_cap=0))
+
+    assert said(waiting_job(lane), 1) == (Layer.STAGE_FULL, Cause.NO_ROOM_EVER, Moves.ADMINISTRATOR)
+
+
+def test_locate_on_hold_without_a_plan_is_never_but_an_item_is_still_peoples() -> None:
+    lane = make_lane(cap=None)
+    item = waiting_job(lane, severity=3)
+
+    assert said(waiting_job(lane), 1) == (Layer.HELD, Cause.NO_PLAN, Moves.ADMINISTRATOR)
+    assert said(item, 1)[0] == Layer.PEOPLE
+
+
+def test_locate_a_rest_that_ends_too_near_the_deadline_is_too_late_and_not_only_resting() -> None:
+    job, token = leased_job(make_lane(backoff_base=timedelta(seconds=50)), claimed=1, deadline=52.5)
+    contract.release(token, outcome=AttemptOutcome.TIMEOUT, clock=clock(2))
+    job.refresh_from_db()
+
+    assert said(job, 3) == (Layer.BACK_OFF, Cause.RESTS_TOO_LONG, Moves.PERSON_TAKES)
+    assert where.locate(job, now=at(3)).prospect == Prospect.TOO_LATE
+
+
+def test_locate_a_lapsed_lease_while_the_probe_runs_waits_for_the_next_stage() -> None:
+    job, _token = leased_job(make_lane(number=1), claimed=1)
+    worker_seen(100)
+
+    assert said(job, 101) == (Layer.LEASE_OVER, Cause.NOT_TAKEN_OVER, Moves.NEXT_STAGE)
 
 
 def test_locate_in_back_off_names_its_end_and_then_the_tick() -> None:
