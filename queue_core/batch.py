@@ -5,7 +5,7 @@ Together with `contract` the only writer of the contract fields. Held equal to t
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F
 
-from queue_core import batch_sql
+from queue_core import batch_sql, tally
 from queue_core.clock import Clock
 from queue_core.contract.claim import check_terms
 from queue_core.contract.complete import (
@@ -37,7 +37,7 @@ from queue_core.contract.room import measure_room
 from queue_core.contract.rules import CALL_MARGIN, PROBE, judge_claim, judge_completion
 from queue_core.errors import InvalidClaim, InvalidCompletion
 from queue_core.models import Attempt, Job, Lane, Outage, Ticket
-from queue_core.states import AttemptOutcome, ClaimOutcome, CompleteOutcome, LeaseOutcome, LeaseToken
+from queue_core.states import AttemptOutcome, ClaimOutcome, CompleteOutcome, JobState, LeaseOutcome, LeaseToken
 
 logger = logging.getLogger(__name__)
 
@@ -82,6 +82,7 @@ class Batch:
 
 
 @transaction.atomic
+@tally.kept()
 def claim_next(lane_id: int, limit: int, *, clock: Clock, worker: str) -> Batch:
     """Claim up to `limit` (at most 500) of a lane's WAITING jobs, most urgent first.
 
@@ -101,6 +102,7 @@ def claim_next(lane_id: int, limit: int, *, clock: Clock, worker: str) -> Batch:
 
 
 @transaction.atomic
+@tally.kept()
 def claim_expired(lane_id: int, *, clock: Clock, worker: str) -> Batch:
     """Take over one job whose last lease is over. It is the caller's only work in its process until it ends.
 
@@ -115,10 +117,11 @@ def claim_expired(lane_id: int, *, clock: Clock, worker: str) -> Batch:
     if lane.run is not None and lane.run.number == PROBE:
         return Batch([])
     picked = _ids(batch_sql.PICK_EXPIRED, lane=lane_id, now=now, needs_until=now + usual_call(lane))
-    return Batch(_lease(lane, picked, worker, now))
+    return Batch(_lease(lane, picked, worker, now, taken_over=set(picked)))
 
 
 @transaction.atomic
+@tally.kept()
 def claim_rows(
     job_ids: Sequence[int],
     *,
@@ -139,9 +142,12 @@ def claim_rows(
         return {}
     bury(job_ids, now=now, max_attempts=max_attempts)
     jobs = Job.objects.select_for_update(no_key=True, skip_locked=True).filter(pk__in=job_ids, lane=lane).order_by("pk")
-    free = [job.pk for job in jobs if judge_claim(job, now=now, max_attempts=max_attempts) == ClaimOutcome.CLAIMED]
-    grants = free[: measure_room(lane, now=now).grants]
-    return {c.token.job: c.token for c in _lease(lane, grants, worker, now, lease)}
+    free = [job for job in jobs if judge_claim(job, now=now, max_attempts=max_attempts) == ClaimOutcome.CLAIMED]
+    grants = [job.pk for job in free[: measure_room(lane, now=now).grants]]
+    taken_over = {job.pk for job in free if job.state == JobState.LEASED}
+    rested = {job.pk for job in free if job.available_at is not None}
+    claims = _lease(lane, grants, worker, now, lease, taken_over=taken_over, rested=rested)
+    return {claim.token.job: claim.token for claim in claims}
 
 
 def complete_many(endings: Sequence[tuple[LeaseToken, Ending]], *, clock: Clock, worker: str = "") -> list[EndOfToken]:
@@ -196,7 +202,17 @@ def _pick(lane: Lane, limit: int, now: datetime) -> list[int]:
     return []
 
 
-def _lease(lane: Lane, job_ids: list[int], worker: str, now: datetime, lease: timedelta | None = None) -> list[Claimed]:
+def _lease(
+    lane: Lane,
+    job_ids: list[int],
+    worker: str,
+    now: datetime,
+    lease: timedelta | None = None,
+    *,
+    taken_over: Collection[int] = (),
+    rested: Collection[int] = (),
+) -> list[Claimed]:
+    """Lease locked and judged jobs. `taken_over` were LEASED before, `rested` in back-off; the rest were claimable."""
     if not job_ids:
         return []
     rows = _rows(
@@ -210,12 +226,23 @@ def _lease(lane: Lane, job_ids: list[int], worker: str, now: datetime, lease: ti
         policy=lane.policy_id,
         connection=lane.connection_id,
     )
+    _tally(lane, rows, now, taken_over=taken_over, rested=rested)
     place = {job_id: number for number, job_id in enumerate(job_ids)}
     return [_claimed(row, lane) for row in sorted(rows, key=lambda row: place[row[0]])]
 
 
+def _tally(
+    lane: Lane, rows: list[tuple[Any, ...]], now: datetime, *, taken_over: Collection[int], rested: Collection[int]
+) -> None:
+    for job_id, *_token, deadline, severity, _number, _budget, _s, _t, _e, _r, queued_at, _closed in rows:
+        tally.claimed(lane.pk, queued_at=queued_at, now=now)
+        if job_id not in taken_over:
+            tally.leased(lane.pk, deadline=deadline, severity=severity, rested=job_id in rested, now=now)
+    tally.ended(lane.pk, AttemptOutcome.LEASE_EXPIRED, now=now, number=rows[0][-1] if rows else 0)
+
+
 def _claimed(row: tuple[Any, ...], lane: Lane) -> Claimed:
-    job, fence, revision, attempt, key, lease_until, deadline, severity, number, budget, *ticket = row
+    job, fence, revision, attempt, key, lease_until, deadline, severity, number, budget, *ticket, _queued, _closed = row
     source, external_id, evidence, is_restricted = ticket
     return Claimed(
         token=LeaseToken(job, fence, revision, attempt, key if isinstance(key, UUID) else UUID(str(key))),
@@ -234,6 +261,7 @@ def _claimed(row: tuple[Any, ...], lane: Lane) -> Claimed:
 
 
 @transaction.atomic
+@tally.kept()
 def complete_together(
     endings: Sequence[tuple[LeaseToken, Ending]], *, clock: Clock, worker: str = ""
 ) -> list[CompleteOutcome]:

@@ -50,10 +50,12 @@ WITH leased AS (
   SET state = 'LEASED', attempts = attempts + 1, fence = fence + 1, available_at = NULL,
       lease_until = LEAST(%(now)s + %(lease)s, deadline)
   WHERE id = ANY(%(jobs)s)
-  RETURNING id, ticket_id, evidence_id, revision, severity, fence, attempts, max_attempts, lease_until, deadline),
+  RETURNING id, ticket_id, evidence_id, revision, severity, fence, attempts, max_attempts, lease_until, deadline,
+            queued_at),
 closed AS (
   UPDATE queue_core_attempt a SET ended_at = %(now)s, outcome = 'lease_expired'
-  FROM leased WHERE a.job_id = leased.id AND a.fence = leased.fence - 1 AND a.ended_at IS NULL),
+  FROM leased WHERE a.job_id = leased.id AND a.fence = leased.fence - 1 AND a.ended_at IS NULL
+  RETURNING a.id),
 opened AS (
   INSERT INTO queue_core_attempt
     (job_id, lane_id, fence, key, worker, run_id, policy_id, connection_id, number, started_at, lease_until)
@@ -62,7 +64,8 @@ opened AS (
   FROM leased
   RETURNING id, job_id, key)
 SELECT leased.id, leased.fence, leased.revision, opened.id, opened.key, leased.lease_until, leased.deadline,
-       leased.severity, leased.attempts, leased.max_attempts, t.source, t.external_id, e.body, e.is_restricted
+       leased.severity, leased.attempts, leased.max_attempts, t.source, t.external_id, e.body, e.is_restricted,
+       leased.queued_at, (SELECT count(*) FROM closed)
 FROM leased
 JOIN opened ON opened.job_id = leased.id
 JOIN queue_core_ticket t ON t.id = leased.ticket_id

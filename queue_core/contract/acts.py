@@ -10,9 +10,9 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Greatest, Least
 
-from queue_core import audit
+from queue_core import audit, tally
 from queue_core.clock import Clock, is_instant
-from queue_core.contract.deaths import close_expired, end_dead
+from queue_core.contract.deaths import CLOSE_OF_JOBS, close_expired, end_attempts, end_dead
 from queue_core.contract.items import Need, close_open_item, open_item, open_items
 from queue_core.contract.locks import lock_job, lock_lane, read_clock
 from queue_core.contract.order import urgency
@@ -37,6 +37,7 @@ LARGEST_BUDGET = 1000
 
 
 @transaction.atomic
+@tally.kept()
 def requeue(
     job_id: int,
     *,
@@ -63,6 +64,7 @@ def requeue(
         return ActOutcome.NOT_ALLOWED_IN_STATE
     before = {"state": job.state, "dead_reason": job.dead_reason, "deadline": job.deadline.isoformat()}
     lane = Lane.objects.get(pk=job.lane_id)
+    tally.leaves(job, now=now)
     job.state = JobState.WAITING
     job.dead_reason = job.finished_at = job.available_at = None
     job.attempts = job.backoff_steps = 0
@@ -71,6 +73,8 @@ def requeue(
     job.queued_at, job.deadline = now, deadline
     job.urgency = urgency(lane, queued_at=now, deadline=deadline, severity=job.severity)
     job.save()
+    tally.enters(job, now=now)
+    tally.count(lane.pk, tally.REQUEUED, now=now)
     close_open_item(job, closed_as=ItemEnd.REQUEUED, now=now)
     after = {"state": job.state, "deadline": deadline.isoformat(), "max_attempts": job.max_attempts}
     audit.record(
@@ -80,6 +84,7 @@ def requeue(
 
 
 @transaction.atomic
+@tally.kept()
 def move_deadline(job_id: int, *, deadline: datetime, clock: Clock, person: "AbstractUser", reason: str) -> ActOutcome:
     """Move the deadline of a WAITING job. Raises InvalidRequest for one that is not after now."""
     locked = lock_job(job_id)
@@ -92,7 +97,9 @@ def move_deadline(job_id: int, *, deadline: datetime, clock: Clock, person: "Abs
         return ActOutcome.NOT_ALLOWED_IN_STATE
     lane = Lane.objects.get(pk=job.lane_id)
     before = {"deadline": job.deadline.isoformat()}
+    tally.leaves(job, now=now)
     job.deadline = deadline
+    tally.enters(job, now=now)
     job.urgency = urgency(lane, queued_at=job.queued_at, deadline=deadline, severity=job.severity)
     job.save(update_fields=["deadline", "urgency"])
     audit.record(
@@ -109,6 +116,7 @@ def move_deadline(job_id: int, *, deadline: datetime, clock: Clock, person: "Abs
 
 
 @transaction.atomic
+@tally.kept()
 def pull(
     job_id: int, *, person: "AbstractUser", until: datetime | None = None, clock: Clock, reason: str
 ) -> tuple[ActOutcome, AssignmentToken | None]:
@@ -160,6 +168,7 @@ def assign(item: Item, person: "AbstractUser", *, now: datetime, until: datetime
 
 
 @transaction.atomic
+@tally.kept()
 def refuse_running(lane_id: int, *, clock: Clock) -> int:
     """Raise the fence of every running job of a lane, so that what its holders report is stale. Returns how many.
 
@@ -173,14 +182,17 @@ def refuse_running(lane_id: int, *, clock: Clock) -> int:
     now = read_clock(clock, InvalidRequest)
     running = [job for job in leased if is_running(job, now=now)]
     pks = [job.pk for job in running]
-    Attempt.objects.filter(job__in=pks, ended_at__isnull=True).update(
-        ended_at=now, outcome=AttemptOutcome.REFUSED_BY_HOLD, is_charged=False
-    )
+    Attempt.objects.filter(job__in=pks, ended_at__isnull=True).update(is_charged=False)
+    end_attempts(CLOSE_OF_JOBS, pks, AttemptOutcome.REFUSED_BY_HOLD, now=now)
+    tally.leave_all(running, now=now)
     raise_fences(running, now=now)
     # A claim's own terms may have gone beyond the job's budget; what waits always has a try left.
     Job.objects.filter(pk__in=pks).update(
         state=JobState.WAITING, fence=F("fence") + 1, attempts=Least("attempts", "max_attempts") - 1
     )
+    for job in running:
+        job.state = JobState.WAITING
+    tally.enter_all(running, now=now)
     return len(running)
 
 

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 from django.db import transaction
 
+from queue_core import tally
 from queue_core.clock import Clock
 from queue_core.contract.deaths import REASONS, close_expired, end_dead, need_of
 from queue_core.contract.items import open_items
@@ -30,6 +31,7 @@ class Claim:
 
 
 @transaction.atomic
+@tally.kept()
 def claim(
     job_id: int, *, clock: Clock, worker: str, lease: timedelta | None = None, max_attempts: int | None = None
 ) -> Claim:
@@ -76,12 +78,15 @@ def _die(ticket: Ticket, job: Job, reason: DeadReason, now: datetime) -> None:
 def _grant(lane: Lane, job: Job, worker: str, lease: timedelta, now: datetime) -> Claim:
     if job.state == JobState.LEASED:
         close_expired([job], now=now)
+    tally.leaves(job, now=now)
     job.state = JobState.LEASED
     job.attempts += 1
     job.fence += 1
     job.available_at = None
     job.lease_until = lease_end(now=now, lease=lease, deadline=job.deadline)
     job.save(update_fields=["state", "attempts", "fence", "available_at", "lease_until"])
+    tally.enters(job, now=now)
+    tally.claimed(lane.pk, queued_at=job.queued_at, now=now)
     attempt = Attempt.objects.create(
         job=job,
         lane=lane,

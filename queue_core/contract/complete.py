@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
-from queue_core import outbox, signals
+from queue_core import outbox, signals, tally
 from queue_core.clock import Clock
 from queue_core.connections.answers import MAX_NAME, bounded
 from queue_core.contract.items import Need, open_items
@@ -55,6 +55,7 @@ class Ending:
 
 
 @transaction.atomic
+@tally.kept()
 def complete(token: LeaseToken, ending: Ending, *, clock: Clock, worker: str = "") -> CompleteOutcome:
     """Hand in a result with a token.
 
@@ -133,9 +134,12 @@ def check_ending(ending: Ending) -> None:
 
 def end_done(job: Job, result: str, *, now: datetime) -> None:
     """Set, not save, what DONE means on a locked row."""
+    tally.leaves(job, now=now)
     job.state = JobState.DONE
     job.result = result
     job.finished_at = now
+    tally.enters(job, now=now)
+    tally.count(job.lane_id, f"{tally.RESULT}.{result}", now=now)
 
 
 def close_attempt(attempt: Attempt, ending: Ending, *, now: datetime) -> None:
@@ -150,6 +154,7 @@ def close_attempt(attempt: Attempt, ending: Ending, *, now: datetime) -> None:
     attempt.model = bounded(ending.model, MAX_NAME)
     attempt.request_id = bounded(ending.request_id, MAX_NAME)
     attempt.usage = ending.usage
+    tally.ended(attempt.lane_id, ending.outcome, now=now, latency=ending.latency)
 
 
 def write_consequences(completions: list[Completion], *, now: datetime) -> None:
@@ -253,6 +258,7 @@ def keep_late_answer(
     if ending.outcome == AttemptOutcome.RELEASED:
         # Given back uncalled: the model said nothing that could be late.
         return
+    tally.count(job.lane_id, tally.STALE, now=now)
     LateAnswer.objects.create(
         job=job,
         lane_id=job.lane_id,
@@ -271,6 +277,7 @@ def _free_seat(job: Job, attempt: Attempt | None, now: datetime) -> None:
     outcome = UNDER_A_DEATH.get(DeadReason(job.dead_reason)) if job.dead_reason else None
     if attempt is not None and attempt.ended_at is None and outcome is not None:
         attempt.ended_at, attempt.outcome = now, outcome
+        tally.ended(attempt.lane_id, outcome, now=now)
         attempt.save(update_fields=["ended_at", "outcome"])
 
 

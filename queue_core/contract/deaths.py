@@ -1,11 +1,15 @@
 """Jobs that end without a result, many at a time, with the items that hand them to people."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from django.db import connection
+
+from queue_core import tally
 from queue_core.contract.items import Need, open_items
 from queue_core.contract.rules import judge_claim
-from queue_core.models import Attempt, Job, Ticket
+from queue_core.models import Job, Ticket
 from queue_core.states import AttemptOutcome, ClaimOutcome, DeadReason, ItemKind, JobState
 
 REASONS = {
@@ -45,10 +49,13 @@ def bury(job_ids: Iterable[int], *, now: datetime, max_attempts: int | None = No
 
 def end_dead(job: Job, reason: DeadReason, *, now: datetime) -> None:
     """Set, not save, what DEAD means on a locked row. `lease_until` keeps its last value."""
+    tally.leaves(job, now=now)
     job.state = JobState.DEAD
     job.dead_reason = reason
     job.finished_at = now
     job.available_at = None
+    tally.enters(job, now=now)
+    tally.count(job.lane_id, f"{tally.DIED}.{reason}", now=now)
 
 
 def need_of(ticket: Ticket, job: Job) -> Need:
@@ -59,9 +66,29 @@ def need_of(ticket: Ticket, job: Job) -> Need:
 
 def close_expired(jobs: Iterable[Job], *, now: datetime) -> int:
     """Close the open attempt of each locked job as expired: nobody knows what the model did with it."""
-    return Attempt.objects.filter(job__in=[job.pk for job in jobs], ended_at__isnull=True).update(
-        ended_at=now, outcome=AttemptOutcome.LEASE_EXPIRED
-    )
+    return end_attempts(CLOSE_OF_JOBS, [job.pk for job in jobs], AttemptOutcome.LEASE_EXPIRED, now=now)
+
+
+#: The open attempts of locked jobs, whatever their lease's end says.
+CLOSE_OF_JOBS = """
+UPDATE queue_core_attempt SET ended_at = %(now)s, outcome = %(outcome)s
+WHERE job_id = ANY(%(ids)s::bigint[]) AND ended_at IS NULL RETURNING lane_id
+"""
+#: Those of these attempts whose lease is over and that nobody closed meanwhile.
+CLOSE_EXPIRED = """
+UPDATE queue_core_attempt SET ended_at = %(now)s, outcome = %(outcome)s
+WHERE id = ANY(%(ids)s::bigint[]) AND ended_at IS NULL AND lease_until <= %(now)s RETURNING lane_id
+"""
+
+
+def end_attempts(statement: str, ids: Sequence[int], outcome: AttemptOutcome, *, now: datetime) -> int:
+    """Close attempts without a call's end, and count them in their lanes. Returns how many."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, {"now": now, "outcome": outcome.value, "ids": list(ids)})
+        lanes = Counter(lane for [lane] in cursor.fetchall())
+    for lane, number in lanes.items():
+        tally.ended(lane, outcome, now=now, number=number)
+    return lanes.total()
 
 
 def _write(jobs: list[Job], now: datetime) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
+from queue_core import tally
 from queue_core.clock import Clock, is_instant
 from queue_core.contract.acts import take_out_urgent
 from queue_core.contract.deaths import end_dead
@@ -92,6 +93,7 @@ def add(ticket: NewTicket, *, clock: Clock) -> Job:
 
 
 @transaction.atomic
+@tally.kept()
 def receive_many(tickets: Sequence[NewTicket], *, clock: Clock) -> list[Received | InvalidJob]:
     """Take in tickets in order, an answer for each; one that is refused leaves the others alone.
 
@@ -133,6 +135,7 @@ def _judge_new(
 
 
 @transaction.atomic
+@tally.kept()
 def supersede(ticket: NewTicket, *, replaces: str, clock: Clock) -> Received:
     """Take in a newer revision in place of the one it names.
 
@@ -162,6 +165,7 @@ def supersede(ticket: NewTicket, *, replaces: str, clock: Clock) -> Received:
 
 
 @transaction.atomic
+@tally.kept()
 def withdraw(*, source: str, external_id: str, clock: Clock) -> ActOutcome:
     """The content is gone at the source: an open job ends DEAD, an open item closes, nothing is decided."""
     row = _lock_tickets({(source, external_id)}).get((source, external_id))
@@ -226,10 +230,12 @@ class _Shelf:
         jobs = Job.objects.bulk_create(
             [_job_row(row, sealed.ticket, text, now) for (row, sealed), text in zip(pairs, evidence, strict=True)]
         )
+        tally.enter_all(jobs, now=now)
         urgent = []
         for (row, sealed), job in zip(pairs, jobs, strict=True):
             self.jobs[row.pk, job.revision] = job
             self._stored.add((row.pk, job.revision))
+            tally.count(job.lane_id, tally.ADDED, now=now)
             if is_urgent(row, sealed.ticket.lane):
                 urgent.append((row, job))
         if urgent:

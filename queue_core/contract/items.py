@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from queue_core import outbox
+from queue_core import outbox, tally
 from queue_core.models import Assignment, Item, Job, Ticket
 from queue_core.states import AssignmentEnd, ItemEnd, ItemKind, MessageKind
 
@@ -24,6 +24,9 @@ class Need:
 def open_items(needs: Sequence[Need], *, now: datetime) -> list[Item]:
     """Open an item and record its message for each need. The caller holds the locks of every ticket and job."""
     items = Item.objects.bulk_create([_item(need, now) for need in needs])
+    for item in items:
+        tally.count(item.lane_id, tally.ITEM_OPENED, now=now)
+        tally.holds(item.lane_id, f"{tally.ITEM}.{item.kind}", 1, now=now)
     outbox.record_many([_fact(need, item) for need, item in zip(needs, items, strict=True)], now=now)
     return items
 
@@ -43,6 +46,8 @@ def close_open_item(job: Job, *, closed_as: ItemEnd, now: datetime) -> Item | No
         closed_as, AssignmentEnd.ITEM_CLOSED
     )
     Assignment.objects.filter(item=item, ended_at__isnull=True).update(ended_at=now, ended_as=ended_as)
+    tally.count(item.lane_id, tally.ITEM_CLOSED, now=now)
+    tally.holds(item.lane_id, f"{tally.ITEM}.{item.kind}", -1, now=now)
     item.closed_at, item.closed_as = now, closed_as
     item.taken_by = item.taken_until = None
     item.save(update_fields=["closed_at", "closed_as", "taken_by", "taken_until"])

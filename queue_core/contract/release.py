@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
+from queue_core import tally
 from queue_core.clock import Clock
 from queue_core.connections.answers import bounded
 from queue_core.contract.claim import check_terms
@@ -16,7 +17,15 @@ from queue_core.contract.rules import effect_of, judge_token, lease_end
 from queue_core.errors import InvalidCompletion
 from queue_core.models import Attempt, Job, Lane, Ticket
 from queue_core.models.jobs import MAX_DETAIL
-from queue_core.states import AttemptOutcome, CompleteOutcome, DeadReason, JobState, LeaseOutcome, LeaseToken
+from queue_core.states import (
+    UNEXECUTED_OUTCOMES,
+    AttemptOutcome,
+    CompleteOutcome,
+    DeadReason,
+    JobState,
+    LeaseOutcome,
+    LeaseToken,
+)
 
 MAX_HOLD_IN_CALLS = 3
 
@@ -48,6 +57,7 @@ def renew(token: LeaseToken, *, clock: Clock, lease: timedelta | None = None) ->
 
 
 @transaction.atomic
+@tally.kept()
 def release(
     token: LeaseToken,
     *,
@@ -99,6 +109,9 @@ def _end_attempt(
     attempt.detail = bounded(detail, MAX_DETAIL)
     attempt.latency = latency
     attempt.is_charged = is_charged
+    # A connection that refuses within a millisecond says nothing of the model's speed.
+    timed = None if outcome in UNEXECUTED_OUTCOMES else latency
+    tally.ended(attempt.lane_id, outcome, now=now, latency=timed)
     attempt.save(update_fields=["ended_at", "outcome", "detail", "latency", "is_charged"])
 
 
@@ -109,7 +122,9 @@ def _give_back(ticket: Ticket, job: Job, rest: timedelta | None, now: datetime) 
         job.save(update_fields=[*fields, "dead_reason", "finished_at"])
         open_items([need_of(ticket, job)], now=now)
         return LeaseOutcome.DIED
+    tally.leaves(job, now=now)
     job.state = JobState.WAITING
     job.available_at = None if rest is None else now + rest
+    tally.enters(job, now=now)
     job.save(update_fields=fields)
     return LeaseOutcome.RELEASED

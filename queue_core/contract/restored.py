@@ -6,8 +6,10 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef
 from django.db.models.functions import Least
 
+from queue_core import tally
 from queue_core.clock import Clock
 from queue_core.contract.acts import raise_fences
+from queue_core.contract.deaths import CLOSE_OF_JOBS, end_attempts
 from queue_core.contract.locks import lock_lane, read_clock
 from queue_core.errors import InvalidRequest
 from queue_core.models import Attempt, Job
@@ -29,6 +31,7 @@ class LeftUnknown:
 
 
 @transaction.atomic
+@tally.kept()
 def leave_unknown(lane_id: int, *, clock: Clock, limit: int = BATCH) -> LeftUnknown:
     """Raise the fence of up to `limit` LEASED jobs of a lane, each with one `unknown` attempt. None left: total 0.
 
@@ -46,9 +49,11 @@ def leave_unknown(lane_id: int, *, clock: Clock, limit: int = BATCH) -> LeftUnkn
     now = read_clock(clock, InvalidRequest)
     of_jobs = Attempt.objects.filter(job__in=[job.pk for job in jobs], ended_at__isnull=True)
     running = set(of_jobs.values_list("job_id", flat=True))
-    of_jobs.update(ended_at=now, outcome=AttemptOutcome.UNKNOWN, is_charged=False)
+    of_jobs.update(is_charged=False)
+    end_attempts(CLOSE_OF_JOBS, list(running), AttemptOutcome.UNKNOWN, now=now)
     cut_short = [job for job in jobs if job.pk in running]
     expired = [job for job in jobs if job.pk not in running]
+    tally.leave_all(cut_short, now=now)
     raise_fences(cut_short, now=now)
     raise_fences(expired, now=now, outcome=AttemptOutcome.UNKNOWN)
     Job.objects.filter(pk__in=[job.pk for job in expired]).update(fence=F("fence") + 1)
@@ -56,4 +61,7 @@ def leave_unknown(lane_id: int, *, clock: Clock, limit: int = BATCH) -> LeftUnkn
     Job.objects.filter(pk__in=running).update(
         state=JobState.WAITING, fence=F("fence") + 1, attempts=Least("attempts", "max_attempts") - 1
     )
+    for job in cut_short:
+        job.state = JobState.WAITING
+    tally.enter_all(cut_short, now=now)
     return LeftUnknown(len(cut_short), len(expired))

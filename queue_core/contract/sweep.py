@@ -6,9 +6,10 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import F, Q
 
+from queue_core import tally
 from queue_core.clock import Clock
 from queue_core.contract.complete import UNDER_A_DEATH
-from queue_core.contract.deaths import bury
+from queue_core.contract.deaths import CLOSE_EXPIRED, bury, end_attempts
 from queue_core.contract.locks import read_clock
 from queue_core.errors import InvalidClaim
 from queue_core.models import Attempt, Job, Lane
@@ -41,22 +42,24 @@ def sweep(*, clock: Clock, limit: int = BATCH) -> Swept:
 
 def wake_due(*, clock: Clock, limit: int = 1000) -> int:
     """Make jobs whose back-off is over claimable again. Returns how many."""
-    with transaction.atomic():
+    with transaction.atomic(), tally.kept():
         now = read_clock(clock, InvalidClaim)
-        due = list(
+        due = dict(
             Job.objects.select_for_update(no_key=True, skip_locked=True)
             .filter(state=JobState.WAITING, available_at__lte=now)
             .order_by("available_at")
-            .values_list("pk", flat=True)[:limit]
+            .values_list("pk", "lane_id")[:limit]
         )
-        return Job.objects.filter(pk__in=due).update(available_at=None)
+        for lane_id in due.values():
+            tally.holds(lane_id, tally.RESTING, -1, now=now)
+        return Job.objects.filter(pk__in=list(due)).update(available_at=None)
 
 
 def _sweep_lane(lane_id: int, clock: Clock, limit: int) -> Swept:
-    with transaction.atomic():
+    with transaction.atomic(), tally.kept():
         now = read_clock(clock, InvalidClaim)
         expired = _close_expired_attempts(lane_id, now, limit)
-    with transaction.atomic():
+    with transaction.atomic(), tally.kept():
         now = read_clock(clock, InvalidClaim)
         dead = list(bury(_hopeless(lane_id, now, limit), now=now).values())
     return Swept(
@@ -82,9 +85,7 @@ def _close_expired_attempts(lane_id: int, now: datetime, limit: int) -> int:
     )
     closed = 0
     for outcome, pks in _by_outcome(hints, jobs).items():
-        closed += Attempt.objects.filter(pk__in=pks, ended_at__isnull=True, lease_until__lte=now).update(
-            ended_at=now, outcome=outcome
-        )
+        closed += end_attempts(CLOSE_EXPIRED, pks, outcome, now=now)
     return closed
 
 

@@ -11,6 +11,7 @@ from queue_core.models.alerts import (
 from queue_core.models.audit import AuditEntry
 from queue_core.models.blind_checks import BlindCheck
 from queue_core.models.decisions import Decision, Policy, ReasonCode
+from queue_core.models.figures import FigureChange, LaneMinute, LaneSample, LaneTotal, WaitingDue
 from queue_core.models.jobs import Attempt, Job, LateAnswer
 from queue_core.models.known_answers import KnownAnswer, KnownReply
 from queue_core.models.lanes import Drainer, Lane, ModelConnection, Presence, Stage
@@ -34,12 +35,16 @@ __all__ = [
     "Decision",
     "Drainer",
     "Evidence",
+    "FigureChange",
     "Hold",
     "Item",
     "Job",
     "KnownAnswer",
     "KnownReply",
     "Lane",
+    "LaneMinute",
+    "LaneSample",
+    "LaneTotal",
     "LateAnswer",
     "Message",
     "ModelConnection",
@@ -53,4 +58,5 @@ __all__ = [
     "Stage",
     "StageRun",
     "Ticket",
+    "WaitingDue",
 ]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 
-from queue_core import audit, contract, outbox, signals
+from queue_core import audit, contract, outbox, signals, tally
 from queue_core.clock import Clock
 from queue_core.contract.locks import read_clock
 from queue_core.errors import InvalidRequest
@@ -33,6 +33,7 @@ MOST_NOTE = 4000
 
 
 @transaction.atomic
+@tally.kept()
 def resolve(
     token: AssignmentToken,
     *,
@@ -68,6 +69,7 @@ def resolve(
     assignment = Assignment.objects.get(item=locked.item, fence=token.fence)
     decision = _decide(locked, assignment, Verdict(verdict), ground, note, head, now)
     contract.close_open_item(locked.job, closed_as=ItemEnd.DECIDED, now=now)
+    tally.count(locked.job.lane_id, f"{tally.DECIDED}.{decision.verdict}", now=now)
     # The note stays with the decision, where `erase` can blank it; the audit is never rewritten.
     audit.record(
         "item.decided",

@@ -251,5 +251,6 @@ def test_a_completion_takes_few_statements() -> None:
     with CaptureQueriesContext(connection) as statements:
         complete(token, "APPROVED", 5)
 
-    # Savepoint and its release; kept-back runs; ticket; job; attempt; job and attempt written; decision; seq; message.
-    assert len(statements) <= 11, [s["sql"] for s in statements]
+    # Savepoint and its release; kept-back runs; ticket; job; attempt; job and attempt written; decision; seq; message;
+    # figures.
+    assert len(statements) <= 12, [s["sql"] for s in statements]
