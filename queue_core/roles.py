@@ -16,7 +16,10 @@ ADMINISTRATOR = "administrator"
 
 _VIEWER = ("view_board",)
 _REVIEWER = (*_VIEWER, "view_evidence", "decide_item", "requeue_item", "pull_job", "hold_lane")
-_LEAD = (*_REVIEWER, "raise_stage", "override_guardrail", "force_policy", "move_deadlines", "manage_outage", "recall_decision")
+_LEAD = (
+    *_REVIEWER, "raise_stage", "override_guardrail", "force_policy", "move_deadlines", "manage_outage",
+    "recall_decision", "manage_deliveries",
+)  # fmt: skip
 #: What the admin asks for. `is_staff`, which opens the admin at all, is set for each person.
 _ADMIN = (
     "view_lane", "add_lane", "change_lane",
@@ -25,6 +28,7 @@ _ADMIN = (
     "view_policy", "add_policy",
     "view_reasoncode", "add_reasoncode", "change_reasoncode",
     "view_knownanswer", "add_knownanswer", "change_knownanswer",
+    "view_endpoint", "add_endpoint", "change_endpoint",
     "view_alertsettings", "add_alertsettings", "change_alertsettings",
     "view_alertsubscription", "add_alertsubscription", "change_alertsubscription", "delete_alertsubscription",
     "view_alerthook", "add_alerthook", "change_alerthook",

@@ -313,6 +313,52 @@ class MessageKind(TextChoices):
     STAGE_RAISED = "stage.raised", "stage.raised"
     OUTAGE_OPENED = "outage.opened", "outage.opened"
     OUTAGE_CLOSED = "outage.closed", "outage.closed"
+    #: To one endpoint, because a person asked whether it answers. It has no number and is on no page of messages.
+    TEST = "endpoint.test", "endpoint.test"
+
+
+class EndpointState(TextChoices):
+    """Whether an endpoint gets its messages."""
+
+    ENABLED = "enabled", _("enabled")
+    DISABLED = "disabled", _("disabled: its messages are kept for it")
+    RETIRED = "retired", _("retired: it wants no more messages")
+
+
+class DeliveryState(TextChoices):
+    """Where one message stands for one endpoint."""
+
+    PENDING = "pending", _("waiting")
+    DELIVERED = "delivered", _("delivered")
+    GIVEN_UP = "given_up", _("given up")
+    WITHDRAWN = "withdrawn", _("withdrawn before delivery")
+
+
+class TryOutcome(TextChoices):
+    """How one try to deliver ended. Only DELIVERED is an answer of 2xx; TIMEOUT and LOST leave the effect unknown."""
+
+    DELIVERED = "delivered", _("ok")
+    REDIRECT = "redirect", _("redirect, not followed")
+    GONE = "gone", _("gone")
+    REFUSED = "refused", _("refused")
+    FAILED = "failed", _("failed")
+    TIMEOUT = "timeout", _("time-out")
+    UNREACHABLE = "unreachable", _("unreachable")
+    FORBIDDEN_ADDRESS = "forbidden", _("address not allowed")
+    NO_SECRET = "no_secret", _("no secret")
+    LOST = "lost", _("sender vanished")
+
+
+#: Tries after which the endpoint may have the message: it is never withdrawn, only recalled.
+SEEN_OUTCOMES = (
+    TryOutcome.DELIVERED,
+    TryOutcome.REDIRECT,
+    TryOutcome.GONE,
+    TryOutcome.REFUSED,
+    TryOutcome.FAILED,
+    TryOutcome.TIMEOUT,
+    TryOutcome.LOST,
+)
 
 
 @dataclass(frozen=True, slots=True)

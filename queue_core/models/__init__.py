@@ -11,6 +11,7 @@ from queue_core.models.alerts import (
 from queue_core.models.audit import AuditEntry
 from queue_core.models.blind_checks import BlindCheck
 from queue_core.models.decisions import Decision, Policy, ReasonCode
+from queue_core.models.endpoints import Delivery, DeliveryTry, Endpoint, EndpointSecret, RelayMark
 from queue_core.models.figures import FigureChange, LaneMinute, LaneSample, LaneTotal, WaitingDue
 from queue_core.models.jobs import Attempt, Job, LateAnswer
 from queue_core.models.known_answers import KnownAnswer, KnownReply
@@ -33,7 +34,11 @@ __all__ = [
     "AuditEntry",
     "BlindCheck",
     "Decision",
+    "Delivery",
+    "DeliveryTry",
     "Drainer",
+    "Endpoint",
+    "EndpointSecret",
     "Evidence",
     "FigureChange",
     "Hold",
@@ -55,6 +60,7 @@ __all__ = [
     "ReasonCode",
     "Recall",
     "RecallEntry",
+    "RelayMark",
     "Stage",
     "StageRun",
     "Ticket",

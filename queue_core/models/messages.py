@@ -44,7 +44,11 @@ class Message(models.Model):
             ),
         ]
         indexes = [
-            models.Index(fields=["id"], name="message_unnumbered", condition=Q(number__isnull=True)),
+            models.Index(
+                fields=["id"],
+                name="message_to_number",
+                condition=Q(number__isnull=True, state=MessageState.READY) & ~Q(kind=MessageKind.TEST),
+            ),
             models.Index(
                 fields=["lane", "decision"], name="message_kept_back", condition=Q(state=MessageState.KEPT_BACK)
             ),
