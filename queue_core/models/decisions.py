@@ -30,10 +30,16 @@ class ReasonCode(models.Model):
 
 
 class Policy(models.Model):
-    """One version of how a lane turns scores into APPROVED, REJECTED or MANUAL. Never edited: a change is a version."""
+    """One version of how a lane turns scores into APPROVED, REJECTED or MANUAL. Never edited: a change is a version.
+
+    `questions` are what the model is asked, for kinds of connections that ask; `rules` judge what it answers.
+    """
 
     lane = models.ForeignKey(Lane, models.PROTECT, related_name="policies", verbose_name=_("lane"))
     version = models.PositiveIntegerField(_("version"))
+    questions = models.JSONField(
+        _("questions"), default=list, db_default=models.Value([], models.JSONField()), blank=True
+    )
     rules = models.JSONField(_("rules"))
     note = models.CharField(_("note"), max_length=500, blank=True, default="")
     made_at = models.DateTimeField(_("made"))
