@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from django.db import connection, transaction
 
+from queue_core import wakeups
 from queue_core.models import Decision, Lane, Message, Ticket
 from queue_core.states import MessageKind, MessageState
 
@@ -49,6 +50,8 @@ def record_many(facts: Sequence[Fact], *, now: datetime) -> list[Message]:
         raise transaction.TransactionManagementError("A message is recorded in the transaction that makes it true.")
     messages = [_message(fact, now) for fact in facts]
     _store_seqs([fact.ticket for fact in facts if fact.ticket is not None])
+    if messages:
+        wakeups.wake_relay()
     return Message.objects.bulk_create(messages)
 
 

@@ -8,11 +8,12 @@ from celery import shared_task
 
 from queue_core import health as connections_health
 from queue_core import stopping, worker_steps
+from queue_core import relay as relaying
 from queue_core import tick as ticking
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.drain import drain as drain_lane
 
-__all__ = ["drain", "health", "tick", "worker_steps"]
+__all__ = ["deliver", "drain", "health", "relay", "tick", "worker_steps"]
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +30,18 @@ def drain(self: Any, lane_id: int) -> None:
 @shared_task(name="queue_core.tasks.tick")
 def tick() -> None:
     ticking.tick(clock=DATABASE_CLOCK)
+
+
+@shared_task(name="queue_core.tasks.relay")
+def relay() -> None:
+    relaying.step(clock=DATABASE_CLOCK)
+
+
+@shared_task(name="queue_core.tasks.deliver")
+def deliver(endpoint_id: int) -> None:
+    sent = relaying.send_due(endpoint_id, clock=DATABASE_CLOCK, is_stopping=stopping.is_stopping)
+    if sent.delivered or sent.failed:
+        logger.info("endpoint %d: %d delivered, %d failed, %s", endpoint_id, sent.delivered, sent.failed, sent.stop)
 
 
 @shared_task(name="queue_core.tasks.health")

@@ -9,11 +9,16 @@ from celery import current_app
 from django.db import transaction
 from kombu import pools
 
+from queue_core.models import Endpoint
+from queue_core.states import EndpointState
+
 logger = logging.getLogger(__name__)
 
 #: By name: this module stands below the tasks.
 DRAIN = "queue_core.tasks.drain"
-#: A process sends a lane no more than one in this time; the tick makes up for what was left out.
+RELAY = "queue_core.tasks.relay"
+DELIVER = "queue_core.tasks.deliver"
+#: A process sends a lane, or an endpoint, no more than one in this time; the tick makes up for what was left out.
 LEAST_PAUSE = 0.2
 #: An unread wake-up is worth nothing after this, since the tick has sent others.
 EXPIRES_AFTER = 30
@@ -22,38 +27,53 @@ EXPIRES_AFTER = 30
 LONGEST_WAIT = 1.0
 
 _lock = threading.Lock()
-_sent_at: dict[int, float] = {}
+_sent_at: dict[int | str, float] = {}
 
 
 def wake(lane_id: int) -> None:
     """Wake a worker for a lane, once the caller's transaction is committed. Never an error for the caller."""
-    transaction.on_commit(lambda: _send_if_due(lane_id), robust=True)
+    transaction.on_commit(lambda: _send_if_due(lane_id, DRAIN, lane_id), robust=True)
 
 
-def _send_if_due(lane_id: int) -> None:
-    if _is_due(lane_id):
-        _send(lane_id)
+def wake_relay() -> None:
+    """Wake the relay for a message of the caller's transaction, where an endpoint may want it."""
+    transaction.on_commit(_wake_relay, robust=True)
 
 
-def _is_due(lane_id: int) -> bool:
+def wake_sender(endpoint_id: int) -> None:
+    """Wake a sender for an endpoint with something due."""
+    transaction.on_commit(lambda: _send_if_due(f"endpoint {endpoint_id}", DELIVER, endpoint_id), robust=True)
+
+
+def _wake_relay() -> None:
+    if _is_due(RELAY) and Endpoint.objects.filter(state=EndpointState.ENABLED).exists():
+        _send(RELAY)
+
+
+def _send_if_due(key: int | str, task: str, *args: int) -> None:
+    if _is_due(key):
+        _send(task, *args)
+
+
+def _is_due(key: int | str) -> bool:
     moment = time.monotonic()
     with _lock:
-        last = _sent_at.get(lane_id)
+        last = _sent_at.get(key)
         if last is not None and moment - last < LEAST_PAUSE:
             return False
-        _sent_at[lane_id] = moment
+        _sent_at[key] = moment
         return True
 
 
-def _send(lane_id: int) -> None:
+def _send(task: str, *args: int) -> None:
     try:
         with pools.producers[_connection()].acquire(block=True, timeout=LONGEST_WAIT) as producer:
             current_app.send_task(
-                DRAIN, args=[lane_id], producer=producer, retry=False, expires=EXPIRES_AFTER, ignore_result=True
+                task, args=list(args), producer=producer, retry=False, expires=EXPIRES_AFTER, ignore_result=True
             )
     except Exception as error:  # noqa: BLE001  A broker's client raises whatever its library does.
         # The work is in the database, and the tick wakes again when the broker is back.
-        logger.warning("no wake-up could be sent for lane %d: %s: %s", lane_id, type(error).__name__, error)
+        logger.warning("no wake-up could be sent: %s%s: %s: %s", task, args, type(error).__name__, error)
 
 
 def _connection() -> Any:

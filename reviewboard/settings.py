@@ -17,7 +17,7 @@ ENVIRONMENT = read(env, BASE_DIR)
 REVIEWBOARD_VAR = ENVIRONMENT.var
 #: Set by `manage.py demo` only: sign-in links, the strip, and a model that obeys.
 REVIEWBOARD_DEMO = env.bool("REVIEWBOARD_DEMO", default=False) and ENVIRONMENT.is_local
-#: What this process is, shown in pg_stat_activity: web, worker, ticker.
+#: What this process is, shown in pg_stat_activity: web, worker, ticker, sender.
 ROLE = env.str("REVIEWBOARD_ROLE", default="command")
 
 SECRET_KEY = ENVIRONMENT.secret_key
@@ -197,7 +197,7 @@ def _exchange(name: str) -> Exchange:
 
 
 CELERY_TASK_QUEUES = [
-    Queue(name, _exchange(name), routing_key=name, queue_arguments=_QUEUE_TYPE) for name in ("drain", "ticks")
+    Queue(name, _exchange(name), routing_key=name, queue_arguments=_QUEUE_TYPE) for name in ("drain", "ticks", "deliveries")
 ]
 CELERY_TASK_DEFAULT_QUEUE = "drain"
 CELERY_TASK_DEFAULT_EXCHANGE = _exchange("drain").name
@@ -207,6 +207,9 @@ CELERY_TASK_DEFAULT_ROUTING_KEY = "drain"
 CELERY_TASK_ROUTES = {
     "queue_core.tasks.tick": {"queue": "ticks"},
     "queue_core.tasks.health": {"queue": "ticks"},
+    "queue_core.tasks.relay": {"queue": "ticks"},
+    # A consumer that hangs stands in the way of neither ticks nor calls.
+    "queue_core.tasks.deliver": {"queue": "deliveries"},
 }
 # One that was not run before the next is due has nothing left to say.
 CELERY_BEAT_SCHEDULE = {
@@ -230,4 +233,6 @@ CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = (
     }
 )
 
+#: Networks of consumers inside, beside the public ones: "10.20.0.0/16,192.168.7.9/32". Plain http is for these alone.
+QUEUE_CORE_ALLOWED_NETWORKS = env.list("WEBHOOK_ALLOWED_NETWORKS", default=[])
 QUEUE_CORE_CONNECTIONS = {"demo": "reviewboard.demo.connection.build"}

@@ -1,0 +1,113 @@
+"""The one step that numbers committed messages, and hands each to the endpoints that want it.
+
+A number is given after the commit, by whoever holds the one lock: whoever reads on from a number has read all that
+will ever stand before it, however late a transaction commits (WHK-05). A high-water mark over ids, which are given
+before the commit, skips it.
+"""
+
+from collections.abc import Collection
+
+from django.db import connection, transaction
+
+from queue_core.clock import Clock
+from queue_core.models import Message, RelayMark
+from queue_core.states import MessageKind, MessageState
+
+#: Any two steps exclude each other by it, in this database.
+LOCK = 7_203_114
+MOST_AT_ONCE = 5_000
+MOST_ON_A_PAGE = 1_000
+
+#: A message that somebody holds is passed over, and so are the later ones of its ticket: they wait for it, as they do
+#: for one that is kept back. Numbers of a ticket's messages rise with `seq` for that reason.
+NUMBER = """
+WITH free AS MATERIALIZED (
+  SELECT id, ticket_id, seq FROM queue_core_message
+  WHERE number IS NULL AND state = 'ready' AND NOT kind = 'endpoint.test'
+  ORDER BY id LIMIT %s FOR NO KEY UPDATE SKIP LOCKED),
+next AS (
+  SELECT f.id, row_number() OVER (ORDER BY f.id) AS place FROM free f
+  WHERE f.ticket_id IS NULL OR NOT EXISTS (
+    SELECT FROM queue_core_message b
+    WHERE b.ticket_id = f.ticket_id AND b.seq < f.seq AND b.number IS NULL AND b.state IN ('ready', 'kept_back')
+      AND b.kind <> 'endpoint.test' AND NOT EXISTS (SELECT FROM free WHERE free.id = b.id))),
+numbered AS (
+  UPDATE queue_core_message m
+  SET number = next.place + (SELECT coalesce(max(number), 0) FROM queue_core_message)
+  FROM next WHERE m.id = next.id
+  RETURNING m.id, m.number, m.kind, m.ticket_id, m.lane_id)
+INSERT INTO queue_core_delivery
+  (message_id, endpoint_id, ticket_id, lane_id, kind, number, state, tries, budget, due_at, created_at)
+SELECT n.id, e.id, n.ticket_id, n.lane_id, n.kind, n.number, 'pending', 0, e.max_tries, %s, %s
+FROM numbered n JOIN queue_core_endpoint e
+  ON e.state <> 'retired' AND e.kinds @> to_jsonb(n.kind)
+  AND (e.lanes = '[]'::jsonb OR n.lane_id IS NULL OR e.lanes @> to_jsonb(n.lane_id))
+ORDER BY n.number, e.id
+RETURNING endpoint_id
+"""
+
+
+def number_messages(*, clock: Clock, most: int = MOST_AT_ONCE) -> set[int]:
+    """Number what is committed and ready, at most `most`, and make its deliveries. The endpoints that got some.
+
+    Safe when two run: the second waits for the first, and then sees what it did. A message of no endpoint is numbered
+    too, for whoever pages.
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        # In a statement of its own: the next one's snapshot has to be taken after the lock.
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+        now = clock.now()
+        cursor.execute(NUMBER, [most, now, now])
+        return {row[0] for row in cursor.fetchall()}
+
+
+def has_unnumbered() -> bool:
+    ready = Message.objects.filter(number__isnull=True, state=MessageState.READY)
+    return ready.exclude(kind=MessageKind.TEST).exists()
+
+
+@transaction.atomic
+def page_of_messages(
+    after: int, limit: int, *, kinds: Collection[str] | None = None, lanes: Collection[int] | None = None
+) -> list[Message]:
+    """Numbered messages after a number, in its order; at most MOST_ON_A_PAGE. Begin with 0, go on with the last one's.
+
+    Nothing that is committed later ever gets a number that was passed. A withdrawn message is left out. How far was
+    read is remembered, because what somebody read can no longer be withdrawn: the rows are share-locked, so that a
+    withdrawal either comes first or knows of this reading.
+    """
+    rows = Message.objects.filter(number__gt=after, state=MessageState.READY)
+    if kinds is not None:
+        rows = rows.filter(kind__in=kinds)
+    if lanes is not None:
+        rows = rows.filter(lane_id__in=lanes)
+    wanted = list(rows.order_by("number").values_list("pk", flat=True)[: min(limit, MOST_ON_A_PAGE)])
+    if not wanted:
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id FROM queue_core_message WHERE id = ANY(%s) AND state = 'ready' ORDER BY id FOR SHARE", [wanted]
+        )
+        locked = [row[0] for row in cursor.fetchall()]
+    found = list(Message.objects.filter(pk__in=locked).select_related("ticket", "lane").order_by("number"))
+    if found and found[-1].number is not None:
+        _remember(found[-1].number)
+    return found
+
+
+def newest_number() -> int:
+    """The last number that was given; 0 before the first."""
+    newest = Message.objects.filter(number__isnull=False).order_by("-number").values_list("number", flat=True).first()
+    return newest or 0
+
+
+def read_up_to() -> int:
+    """The highest number that any reader of pages was shown."""
+    return RelayMark.objects.filter(pk=1).values_list("read_up_to", flat=True).first() or 0
+
+
+def _remember(number: int) -> None:
+    if read_up_to() >= number:
+        return
+    RelayMark.objects.bulk_create([RelayMark(pk=1, read_up_to=0)], ignore_conflicts=True)
+    RelayMark.objects.filter(pk=1, read_up_to__lt=number).update(read_up_to=number)
