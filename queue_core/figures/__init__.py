@@ -3,13 +3,18 @@
 from queue_core.figures.account import Account, account
 from queue_core.figures.board import LaneFigures, board
 from queue_core.figures.flow import Flow
+from queue_core.figures.folding import fold, forget
+from queue_core.figures.keeping import keep
 from queue_core.figures.leases import Lease, Leases, running_leases
 from queue_core.figures.panels import Panel
+from queue_core.figures.samples import sample, samples
 from queue_core.figures.snapshot import snapshot
 from queue_core.figures.state import LaneState, is_growing, stalled_since, state_of
+from queue_core.figures.sums import Counts, counts, due, series, totals
 
 __all__ = [
     "Account",
+    "Counts",
     "Flow",
     "LaneFigures",
     "LaneState",
@@ -18,9 +23,18 @@ __all__ = [
     "Panel",
     "account",
     "board",
+    "counts",
+    "due",
+    "fold",
+    "forget",
     "is_growing",
+    "keep",
     "running_leases",
+    "sample",
+    "samples",
+    "series",
     "snapshot",
     "stalled_since",
     "state_of",
+    "totals",
 ]

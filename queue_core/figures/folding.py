@@ -1,6 +1,7 @@
 """The fold: rows of changes moved into the sums, each second by the tick, by one at a time."""
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -104,7 +105,7 @@ def _fold_some() -> int:
 
 
 def _forget(now: datetime) -> int:
-    bounds = {"now": now, "before": now - kept_for(), "limit": MOST_DELETED}
+    bounds: dict[str, Any] = {"now": now, "before": now - kept_for(), "limit": MOST_DELETED}
     deleted = 0
     with connection.cursor() as cursor:
         for statement in (FORGET_DUE, FORGET_MINUTES, FORGET_SAMPLES):

@@ -1,0 +1,44 @@
+"""A look at each lane once a minute: how long its oldest waited, and how many stood in which layer."""
+
+from collections.abc import Collection
+from datetime import datetime
+
+from django.db.models import Exists, OuterRef
+
+from queue_core import tally, where
+from queue_core.clock import Clock
+from queue_core.figures.snapshot import snapshot
+from queue_core.models import Lane, LaneSample
+
+
+def sample(*, clock: Clock) -> int:
+    """Take the samples of this minute that are missing. Returns how many; two at once take each only once."""
+    minute = tally.minute_of(clock.now())
+    taken = LaneSample.objects.filter(lane=OuterRef("pk"), minute=minute)
+    lanes = list(where.lanes_to_read(Lane.objects.filter(~Exists(taken))))
+    if not lanes:
+        return 0
+    with snapshot():
+        now = clock.now()
+        tables = where.layers(lanes, now=now)
+    rows = [_sample(lane, tables[lane.pk], minute, now) for lane in lanes]
+    return len(LaneSample.objects.bulk_create(rows, ignore_conflicts=True))
+
+
+def samples(lane_ids: Collection[int], *, since: datetime, until: datetime) -> dict[int, list[LaneSample]]:
+    """Of each lane, the samples of the minutes from `since` to before `until`, in order of time."""
+    found: dict[int, list[LaneSample]] = {pk: [] for pk in lane_ids}
+    for one in LaneSample.objects.filter(lane_id__in=lane_ids, minute__gte=since, minute__lt=until).order_by("minute"):
+        found[one.lane_id].append(one)
+    return found
+
+
+def _sample(lane: Lane, table: where.LayerTable, minute: datetime, now: datetime) -> LaneSample:
+    return LaneSample(
+        lane=lane,
+        minute=minute,
+        taken_at=now,
+        oldest_ready=table.oldest_ready,
+        oldest_held=table.oldest_held,
+        layers={layer.value: count.count for layer, count in table.counts.items()},
+    )
