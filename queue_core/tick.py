@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from django.db import transaction
 
-from queue_core import contract, drainers, presence, ramp, relay, wakeups
+from queue_core import contract, drainers, figures, presence, ramp, relay, wakeups
 from queue_core.clock import Clock
 from queue_core.models import Lane
 
@@ -26,6 +26,7 @@ def tick(*, clock: Clock) -> None:
         lambda: contract.wake_due(clock=clock),
         lambda: _judge_running(clock),
         lambda: _wake_lanes(clock),
+        lambda: figures.keep(clock=clock),
         lambda: relay.step(clock=clock),
     ]
     faults = [fault for step in steps if (fault := _fault_of(step)) is not None]
