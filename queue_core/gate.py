@@ -8,12 +8,25 @@ from django.core import signing
 from django.utils.translation import gettext as _
 
 from queue_core.errors import InvalidRequest
+from queue_core.gate_answers import answers_of
 from queue_core.gate_lines import RANK, GateLine, GateVerdict, broken, judge
 from queue_core.gate_measure import Load, count_calls, count_completions, measure_load
+from queue_core.gate_rightly import judge_rightly
 from queue_core.models import Lane, Stage, StageRun
 from queue_core.ramp_runs import next_stage
 
-__all__ = ["GateLine", "GateReading", "GateVerdict", "Load", "Shown", "Soak", "open_figures", "read", "read_lines"]
+__all__ = [
+    "GateLine",
+    "GateReading",
+    "GateVerdict",
+    "Load",
+    "Shown",
+    "Soak",
+    "open_figures",
+    "read",
+    "read_lines",
+    "read_rightly",
+]
 
 SALT = "queue_core.gate"
 #: A person decides by figures that are no older.
@@ -142,19 +155,25 @@ def read(lane: Lane, *, now: datetime) -> GateReading:
         cap=lane.cap,
         next=next_stage(lane),
         taken_at=now,
-        lines=tuple(read_lines(run, now=now)) if run is not None else (),
+        lines=(*read_lines(run, now=now), *read_rightly(run, now=now)) if run is not None else (),
         soak=_soak(run, now) if run is not None else None,
         load=measure_load(lane, held, now=now),
     )
 
 
 def read_lines(run: StageRun, *, now: datetime, since: datetime | None = None) -> list[GateLine]:
-    """A run's guardrails over its window up to now, or from `since` on."""
+    """Whether the model answers: a run's guardrails over its window up to now, or from `since` on."""
     return judge(run, count_calls(run, since=since or now - run.window, now=now))
 
 
+def read_rightly(run: StageRun, *, now: datetime) -> list[GateLine]:
+    """Whether it answers rightly: the lines of the gate's second half that the run has limits for."""
+    return judge_rightly(run, answers_of(run, now=now))
+
+
 def broken_line(run: StageRun, *, now: datetime, since: datetime | None = None) -> GateLine | None:
-    return broken(read_lines(run, now=now, since=since))
+    """The first guardrail of either half that is broken."""
+    return broken([*read_lines(run, now=now, since=since), *read_rightly(run, now=now)])
 
 
 def _soak(run: StageRun, now: datetime) -> Soak:

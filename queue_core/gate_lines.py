@@ -1,4 +1,4 @@
-"""The first half of the gate, does the model answer: figures against limits. Pure: no database, no clock."""
+"""The gate's lines, and its first half, does the model answer: figures against limits. Pure: no database, no clock."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,6 +11,16 @@ class Figure(StrEnum):
     TIMEOUTS = "timeouts"
     STALE = "stale"
     LATENCY = "latency"
+    # Does it answer rightly?
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    MANUAL = "manual"
+    WRONG = "wrong"
+    DISAGREEMENT = "disagreement"
+
+
+#: The gate's second half.
+RIGHTLY = frozenset({Figure.APPROVED, Figure.REJECTED, Figure.MANUAL, Figure.WRONG, Figure.DISAGREEMENT})
 
 
 class GateVerdict(StrEnum):
@@ -50,7 +60,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class GateLine:
-    """One figure against its limit: shares from 0 to 1, or seconds for latency. None: nothing was measured."""
+    """One figure against its limit: shares from 0 to 1, or seconds for latency. None: nothing was measured.
+
+    For the share of a result `usual` is the lane's own, and the limit is the most shift away from it.
+    """
 
     figure: Figure
     measured: float | None
@@ -58,6 +71,13 @@ class GateLine:
     sample: int
     least_sample: int
     verdict: GateVerdict
+    usual: float | None = None
+    basis: str = ""
+    """Where `usual` comes from; empty where there is none."""
+
+    @property
+    def is_rightly(self) -> bool:
+        return self.figure in RIGHTLY
 
     def frozen(self) -> dict[str, Any]:
         return {
@@ -67,6 +87,7 @@ class GateLine:
             "sample": self.sample,
             "least_sample": self.least_sample,
             "verdict": self.verdict.value,
+            **({"usual": self.usual, "basis": self.basis} if self.is_rightly else {}),
         }
 
 

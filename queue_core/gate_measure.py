@@ -15,6 +15,7 @@ from queue_core.models import Attempt, Item, Job, Lane, Message, StageRun
 from queue_core.states import (
     ENDING_OUTCOMES,
     ERROR_OUTCOMES,
+    NOT_OPEN_TICKETS,
     TIMEOUT_OUTCOMES,
     UNEXECUTED_OUTCOMES,
     JobState,
@@ -83,7 +84,7 @@ def count_completions(run: StageRun, *, limit: int) -> int:
 
 def measure_load(lane: Lane, run: StageRun | None, *, now: datetime) -> Load:
     """`run` is the one that the figures are about: the running one, or on hold the one that was held."""
-    people = Item.objects.filter(lane=lane, closed_at__isnull=True)
+    people = Item.objects.filter(lane=lane, closed_at__isnull=True).exclude(kind__in=NOT_OPEN_TICKETS)
     return Load(
         **_oldest(lane, now),
         **_waiting(lane, now),

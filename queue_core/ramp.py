@@ -6,6 +6,7 @@ want to know its message, in the same transaction.
 
 from queue_core.contract.rules import RESUME_WITHIN
 from queue_core.ramp_judge import end_badly, judge, judge_if_due
+from queue_core.ramp_keep_back import KeptBack, accept_held_run, kept_back_runs
 from queue_core.ramp_lower import force_policy, resume, set_cap, step_down
 from queue_core.ramp_outages import (
     EntryCode,
@@ -25,6 +26,7 @@ __all__ = [
     "Acted",
     "EntryCode",
     "JudgeOutcome",
+    "KeptBack",
     "Missing",
     "MissingCode",
     "OutageActed",
@@ -32,12 +34,14 @@ __all__ = [
     "RaiseOutcome",
     "Raised",
     "RampOutcome",
+    "accept_held_run",
     "close_outage",
     "end_badly",
     "force_policy",
     "is_steady",
     "judge",
     "judge_if_due",
+    "kept_back_runs",
     "lanes_of",
     "may_raise",
     "next_stage",

@@ -102,7 +102,10 @@ def _judge(lane_id: int, clock: Clock, *, only_if_due: bool) -> JudgeOutcome:
         return JudgeOutcome.NOT_DUE
     counts = count_calls(run, since=now - run.window, now=now)
     _keep_judgement(lane, counts, now)
-    return JudgeOutcome.HELD if _hold_if_broken(lane, run, counts, now) else JudgeOutcome.GOOD
+    if _hold_if_broken(lane, run, counts, now):
+        return JudgeOutcome.HELD
+    is_good = all(line.verdict == GateVerdict.GOOD for line in judge_lines(run, counts))
+    return JudgeOutcome.GOOD if is_good else JudgeOutcome.INCONCLUSIVE
 
 
 def _is_due(lane: Lane, now: datetime) -> bool:

@@ -30,6 +30,8 @@ class EntryCode(StrEnum):
     STEPPED_DOWN = "stepped_down"
     CAP_SET = "cap_set"
     POLICY_FORCED = "policy_forced"
+    RECALLED = "recalled"
+    RUN_ACCEPTED = "run_accepted"
     NOTE = "note"
     CLOSED = "closed"
 

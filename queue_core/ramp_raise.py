@@ -159,14 +159,17 @@ def _raise(
 
 def _second_person(lane: Lane, person: "AbstractUser", run: StageRun | None) -> list[Missing]:
     """The two-person rule: not by who raised the stage before, nor by who resumed it. The probe has none before it."""
-    if not lane.two_person_rule or run is None:
+    if run is None or not needs_second_person(lane, person, run):
         return []
     raisers = {chained.raised_by_id for chained in resumed_chain(run)}
-    if person.pk not in raisers:
-        return []
     others = people_who_may_raise().exclude(pk__in=raisers - {None}).count()
     code = MissingCode.SECOND_PERSON if others else MissingCode.NOBODY_ELSE
     return [Missing(code, {"others": others})]
+
+
+def needs_second_person(lane: Lane, person: "AbstractUser", run: StageRun) -> bool:
+    """Whether somebody else has to go on from this run: the lane asks for two, and this person raised or resumed it."""
+    return lane.two_person_rule and person.pk in {chained.raised_by_id for chained in resumed_chain(run)}
 
 
 def people_who_may_raise() -> "QuerySet[AbstractUser]":

@@ -98,6 +98,12 @@ class RampOutcome(StrEnum):
     #: Another version of the policy is in force than was shown.
     POLICY_DIFFERS = "policy_differs"
     UNCHANGED = "unchanged"
+    #: The run keeps nothing back, or it still runs: then a raise accepts it.
+    NOTHING_KEPT_BACK = "nothing_kept_back"
+    #: The run keeps back more or fewer decisions than were shown.
+    OTHERS_KEPT_BACK = "others_kept_back"
+    #: Two persons are asked for, and this one raised the run.
+    SECOND_PERSON = "second_person"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +120,8 @@ class Acted:
 
 class JudgeOutcome(StrEnum):
     GOOD = "good"
+    #: No guardrail is broken, and at least one has too small a sample to be good.
+    INCONCLUSIVE = "inconclusive"
     HELD = "held"
     ON_HOLD = "on_hold"
     NOT_DUE = "not_due"

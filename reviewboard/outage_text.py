@@ -146,6 +146,30 @@ def _policy_forced(values: Values) -> str:
     return _("%(person)s put version %(policy)s of the policy of %(lane)s into force.") % values
 
 
+def _recalled(values: Values) -> str:
+    words = {**values, "decisions": count(values["decisions"])}
+    return (
+        ngettext(
+            "%(person)s recalled %(decisions)s decision of %(lane)s.",
+            "%(person)s recalled %(decisions)s decisions of %(lane)s.",
+            values["decisions"],
+        )
+        % words
+    )
+
+
+def _run_accepted(values: Values) -> str:
+    words = {**values, "decisions": count(values["decisions"])}
+    return (
+        ngettext(
+            "%(person)s accepted a run of %(lane)s that had ended: %(decisions)s decision goes out.",
+            "%(person)s accepted a run of %(lane)s that had ended: %(decisions)s decisions go out.",
+            values["decisions"],
+        )
+        % words
+    )
+
+
 def _counted(values: Values) -> dict[str, Any]:
     return {**values, "cap": count(values["cap"])}
 
@@ -158,6 +182,8 @@ _SENTENCES: dict[str, Callable[[Values], str]] = {
     EntryCode.STEPPED_DOWN: _stepped_down,
     EntryCode.CAP_SET: _cap_set,
     EntryCode.POLICY_FORCED: _policy_forced,
+    EntryCode.RECALLED: _recalled,
+    EntryCode.RUN_ACCEPTED: _run_accepted,
     EntryCode.NOTE: lambda values: _("%(person)s noted:") % values,
     EntryCode.CLOSED: lambda values: _("%(person)s declared steady running and closed the outage.") % values,
 }

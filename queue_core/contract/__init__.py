@@ -10,6 +10,7 @@ from queue_core.contract.complete import Ending, complete
 from queue_core.contract.intake import NewTicket, Received, add, receive, receive_many, supersede, withdraw
 from queue_core.contract.items import Need, close_open_item, open_item, open_items
 from queue_core.contract.locks import lock_job, lock_lane
+from queue_core.contract.recall import Recalled, RecallTerms, recall_decisions
 from queue_core.contract.release import release, renew
 from queue_core.contract.room import Room, measure_room, running_leases
 from queue_core.contract.rules import CALL_MARGIN
@@ -21,6 +22,8 @@ __all__ = [
     "Ending",
     "Need",
     "NewTicket",
+    "RecallTerms",
+    "Recalled",
     "Received",
     "Room",
     "Swept",
@@ -37,6 +40,7 @@ __all__ = [
     "open_item",
     "open_items",
     "pull",
+    "recall_decisions",
     "receive",
     "receive_many",
     "refuse_running",

@@ -13,7 +13,8 @@ WITH latest AS (
   FROM queue_core_job ORDER BY ticket_id, revision, round DESC),
 placed AS (
   SELECT CASE
-    WHEN EXISTS (SELECT FROM queue_core_item i WHERE i.job_id = j.id AND i.closed_at IS NULL) THEN 'open_items'
+    WHEN EXISTS (SELECT FROM queue_core_item i WHERE i.job_id = j.id AND i.closed_at IS NULL
+                 AND i.kind <> 'blind') THEN 'open_items'
     WHEN EXISTS (
       SELECT FROM queue_core_decision d LEFT JOIN queue_core_decision n ON n.replaces_id = d.id
       WHERE d.ticket_id = j.ticket_id AND d.revision = j.revision AND n.id IS NULL AND d.verdict IS NOT NULL)
@@ -21,6 +22,8 @@ placed AS (
     WHEN j.dead_reason IN ('superseded', 'withdrawn')
       OR EXISTS (SELECT FROM queue_core_item i WHERE i.job_id = j.id AND i.closed_as IN ('superseded', 'withdrawn'))
       OR EXISTS (SELECT FROM queue_core_evidence e WHERE e.id = j.evidence_id AND e.erased_at IS NOT NULL)
+      OR EXISTS (SELECT FROM queue_core_ticket t WHERE t.id = j.ticket_id
+                 AND (t.current_revision <> j.revision OR t.withdrawn_at IS NOT NULL))
       THEN 'gone'
     WHEN j.state IN ('WAITING', 'LEASED') THEN 'not_reviewed'
     ELSE 'lost' END AS place

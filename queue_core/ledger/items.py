@@ -10,7 +10,8 @@ SELECT i.id FROM queue_core_item i JOIN queue_core_job j ON j.id = i.job_id
 WHERE i.id = ANY(%(ids)s::bigint[]) AND (i.ticket_id, i.lane_id) IS DISTINCT FROM (j.ticket_id, j.lane_id)
 """
 
-#: Only an ended job needs a person, each kind of item another end. A recalled decision leaves the job as it ended.
+#: Only an ended job needs a person, each kind of item another end. A recalled decision leaves the job as it ended. A
+#: blind check alone is of a decision in force: the model's.
 NEEDED = """
 SELECT i.id FROM queue_core_item i
 JOIN queue_core_job j ON j.id = i.job_id JOIN queue_core_ticket t ON t.id = i.ticket_id
@@ -20,8 +21,9 @@ WHERE i.id = ANY(%(ids)s::bigint[]) AND i.closed_at IS NULL AND (
     WHEN 'manual' THEN coalesce(j.result = 'MANUAL', FALSE)
     WHEN 'dead' THEN coalesce(j.dead_reason IN ('deadline', 'attempts') AND j.dead_reason = i.cause, FALSE)
     WHEN 'recalled' THEN j.state IN ('DONE', 'DEAD')
+    WHEN 'blind' THEN coalesce(j.result IN ('APPROVED', 'REJECTED'), FALSE)
     ELSE coalesce(j.dead_reason = 'pulled', FALSE) END
-  OR EXISTS (
+  OR (i.kind = 'blind') <> EXISTS (
     SELECT FROM queue_core_job r JOIN queue_core_decision d ON d.job_id = r.id
     WHERE r.ticket_id = j.ticket_id AND r.revision = j.revision AND d.verdict IS NOT NULL
       AND NOT EXISTS (SELECT FROM queue_core_decision n WHERE n.replaces_id = d.id)))
@@ -37,6 +39,11 @@ WHERE i.id = ANY(%(ids)s::bigint[]) AND NOT CASE i.closed_as
   WHEN 'requeued' THEN i.kind = 'dead' AND j.requeues > 0
   WHEN 'superseded' THEN t.current_revision <> j.revision
   WHEN 'withdrawn' THEN t.withdrawn_at IS NOT NULL OR t.current_revision <> j.revision
+  WHEN 'checked' THEN i.kind = 'blind' AND EXISTS (
+    SELECT FROM queue_core_blindcheck b JOIN queue_core_assignment s ON s.id = b.assignment_id
+    WHERE b.item_id = i.id AND s.fence = i.fence AND b.agrees AND b.checked_at = i.closed_at)
+  WHEN 'recalled' THEN i.kind = 'blind' AND EXISTS (
+    SELECT FROM queue_core_decision d WHERE d.job_id = j.id AND d.why = 'recall')
   ELSE TRUE END
 """
 
@@ -61,7 +68,7 @@ JOIN queue_core_item i ON i.id = s.item_id
 LEFT JOIN queue_core_decision d ON d.assignment_id = s.id
 WHERE s.id = ANY(%(ids)s::bigint[]) AND (
   s.ended_at < s.taken_at OR (d.id IS NOT NULL) <> (s.ended_as IS NOT DISTINCT FROM 'decided')
-  OR s.ended_as IN ('decided', 'requeued') AND i.closed_as IS DISTINCT FROM s.ended_as)
+  OR s.ended_as IN ('decided', 'requeued', 'checked') AND i.closed_as IS DISTINCT FROM s.ended_as)
 """
 
 RULES = (

@@ -28,7 +28,7 @@ OPEN = """
 SELECT j.lane_id, count(*) FROM queue_core_job j
 WHERE j.lane_id = ANY(%s::bigint[]) AND (
   j.state IN ('WAITING', 'LEASED')
-  OR j.id IN (SELECT i.job_id FROM queue_core_item i WHERE i.closed_at IS NULL))
+  OR j.id IN (SELECT i.job_id FROM queue_core_item i WHERE i.closed_at IS NULL AND i.kind <> 'blind'))
 GROUP BY j.lane_id
 """
 

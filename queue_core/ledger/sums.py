@@ -9,7 +9,8 @@ from django.db import connection
 #: revision, which have an index for it.
 PLACES = """
 SELECT e.id, CASE
-  WHEN EXISTS (SELECT FROM queue_core_item i WHERE i.job_id = j.id AND i.closed_at IS NULL) THEN 'open_items'
+  WHEN EXISTS (SELECT FROM queue_core_item i WHERE i.job_id = j.id AND i.closed_at IS NULL
+               AND i.kind <> 'blind') THEN 'open_items'
   WHEN EXISTS (
     SELECT FROM queue_core_job r JOIN queue_core_decision d ON d.job_id = r.id
     WHERE r.ticket_id = e.ticket_id AND r.revision = e.revision AND d.verdict IS NOT NULL
@@ -17,6 +18,8 @@ SELECT e.id, CASE
   WHEN j.id IS NULL THEN 'lost'
   WHEN j.dead_reason IN ('superseded', 'withdrawn') OR e.erased_at IS NOT NULL
     OR EXISTS (SELECT FROM queue_core_item i WHERE i.job_id = j.id AND i.closed_as IN ('superseded', 'withdrawn'))
+    OR EXISTS (SELECT FROM queue_core_ticket t WHERE t.id = e.ticket_id
+               AND (t.current_revision <> e.revision OR t.withdrawn_at IS NOT NULL))
     THEN 'gone'
   WHEN j.state IN ('WAITING', 'LEASED') THEN 'not_reviewed'
   ELSE 'lost' END AS place

@@ -13,7 +13,7 @@ from django.db.models import Exists, OuterRef, QuerySet, TextField
 from django.db.models.expressions import RawSQL
 
 from queue_core.models import Item, Job, Lane
-from queue_core.states import JobState
+from queue_core.states import NOT_OPEN_TICKETS, JobState
 from queue_core.where.facts import LaneFacts, facts_of, lanes_to_read
 from queue_core.where.words import CLAIMABLE, Layer
 
@@ -23,7 +23,8 @@ COUNT_CAP = 10_001
 #: The precedence of `locating.judge` as SQL. What a lane's state says is handed in as lists of lanes.
 LAYER_CASE = """
 CASE
-  WHEN EXISTS (SELECT FROM queue_core_item i WHERE i.job_id = {job}.id AND i.closed_at IS NULL) THEN 'people'
+  WHEN EXISTS (SELECT FROM queue_core_item i WHERE i.job_id = {job}.id AND i.closed_at IS NULL AND i.kind <> 'blind')
+    THEN 'people'
   WHEN {job}.state = 'LEASED' AND {job}.lease_until > %s THEN 'running'
   WHEN {job}.lane_id = ANY(%s::bigint[]) THEN 'held'
   WHEN {job}.available_at IS NOT NULL OR {job}.lane_id = ANY(%s::bigint[]) THEN 'backoff'
@@ -43,7 +44,7 @@ OPEN_JOBS = f"""
     (SELECT TRUE AS by_item, p.id, p.ticket_id, p.lane_id, p.state, p.severity, p.lease_until, p.available_at,
        p.deadline, p.queued_at, p.attempts, p.max_attempts
      FROM queue_core_item o JOIN queue_core_job p ON p.id = o.job_id
-     WHERE o.lane_id = l.id AND o.closed_at IS NULL ORDER BY o.opened_at LIMIT %s)
+     WHERE o.lane_id = l.id AND o.closed_at IS NULL AND o.kind <> 'blind' ORDER BY o.opened_at LIMIT %s)
     UNION ALL
     (SELECT FALSE, {OPEN_COLUMNS} FROM queue_core_job
      WHERE lane_id = l.id AND state = 'LEASED' ORDER BY lease_until LIMIT %s)
@@ -127,7 +128,8 @@ def in_layer(
     if layer == Layer.DELIVERY:
         return jobs.none()
     if layer == Layer.PEOPLE:
-        return jobs.filter(Exists(Item.objects.filter(job=OuterRef("pk"), closed_at__isnull=True)))
+        items = Item.objects.filter(job=OuterRef("pk"), closed_at__isnull=True)
+        return jobs.filter(Exists(items.exclude(kind__in=NOT_OPEN_TICKETS)))
     lanes = lanes_to_read(None if lane_ids is None else Lane.objects.filter(pk__in=lane_ids))
     facts = facts_of(list(lanes), now=now)
     # Named beside the case, because a case bounds no index.

@@ -5,14 +5,15 @@ from typing import Any
 
 from queue_core.contract.rules import PROBE
 from queue_core.models import Decision, Item, Job
-from queue_core.states import DeadReason, ItemEnd, JobState
+from queue_core.states import NOT_OPEN_TICKETS, DeadReason, ItemEnd, JobState
 from queue_core.where.facts import LaneFacts, facts_of, lanes_to_read
 from queue_core.where.words import FOR_THE_MODEL, Cause, Layer, Moves, Prospect, Standing
 
 
 def locate(job: Job, *, now: datetime) -> Standing:
     """Where the job stands as of `now`, why, and what would move it."""
-    item = Item.objects.filter(job=job, closed_at__isnull=True).select_related("taken_by").first()
+    items = Item.objects.filter(job=job, closed_at__isnull=True).exclude(kind__in=NOT_OPEN_TICKETS)
+    item = items.select_related("taken_by").first()
     if item is None and job.state in (JobState.DONE, JobState.DEAD):
         return _ended(job)
     lane = lanes_to_read().get(pk=job.lane_id)

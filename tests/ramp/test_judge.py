@@ -355,7 +355,7 @@ class TestJudging:
         lane.refresh_from_db()
         assert lane.usual_call_time == timedelta(seconds=2)
 
-    @pytest.mark.parametrize(("after", "outcome"), [(4.999, "not_due"), (5, "good"), (6, "good")])
+    @pytest.mark.parametrize(("after", "outcome"), [(4.999, "not_due"), (5, "inconclusive"), (6, "inconclusive")])
     def test_is_due_every_5_seconds(self, lead: Person, after: float, outcome: str) -> None:
         lane = running(lead)
         judged(lane, when=100)
