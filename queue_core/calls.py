@@ -4,6 +4,7 @@ An end that fails never takes the others with it: it is logged, and its job is l
 """
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -11,7 +12,7 @@ from datetime import timedelta
 from queue_core import batch, contract, ramp
 from queue_core.batch import Claimed
 from queue_core.clock import Clock
-from queue_core.connections import Answer, Call, Connection, Overloaded, call_all, idempotency_key
+from queue_core.connections import Answer, Call, Connection, Flight, Overloaded, idempotency_key
 from queue_core.contract import CALL_MARGIN, Ending
 from queue_core.endings import Rulebook, ending_of, ending_of_restricted
 from queue_core.errors import ConfigurationFault
@@ -33,15 +34,94 @@ class Desk:
     is_stopping: Callable[[], bool]
 
 
-def work_on(claims: Sequence[Claimed], desk: Desk) -> None:
-    """Call the model for these claims and end each of them."""
-    rulebook = Rulebook.of({claim.policy for claim in claims})
-    callable_claims = _with_time_left(_lengthened(claims, desk), desk)
-    calls: dict[int, tuple[Claimed, Call]] = {}
-    for claim, call in _calls(callable_claims, rulebook, desk):
-        calls[call.attempt] = (claim, call)
-    if calls:
-        _call(calls, rulebook, desk)
+type More = Callable[[int], Sequence[Claimed]]
+
+#: New claims are asked for when so much of the room is free: a claim for each single answer would cost more than it
+#: brings, and a batch that waits for its slowest call would leave the rest idle.
+FREE_SHARE = 10
+#: So long after a claim brought nothing the next is tried, at the earliest.
+PAUSE = 0.1
+#: What writing down one end may take, of which there may be as many at once as there are calls.
+WRITING = timedelta(milliseconds=20)
+
+
+def work_on(claims: Sequence[Claimed], desk: Desk, more: More | None = None) -> None:
+    """Call the model for these claims and end each of them, as its answer comes.
+
+    `more(room)` claims up to `room` further jobs whenever places have become free; it returns none when this worker
+    should take on nothing new.
+    """
+    more = more or _no_more
+    calling = _Calling(desk)
+    calling.begin(claims)
+    paused_until = 0.0
+    while calling.is_out:
+        calling.end_answered()
+        room = calling.room
+        if room * FREE_SHARE < desk.adapter.at_once or time.monotonic() < paused_until or desk.is_stopping():
+            continue
+        try:
+            further = more(room)
+            calling.begin(further)
+        except Exception:
+            # What is out is still to be ended; what failed here will fail again where nothing hangs on it.
+            logger.exception("no more could be claimed for lane %d while calls are out", desk.lane.pk)
+            more = _no_more
+            continue
+        if not further:
+            paused_until = time.monotonic() + PAUSE
+
+
+def _no_more(_room: int) -> Sequence[Claimed]:
+    return ()
+
+
+class _Calling:
+    """The calls of one worker that are out, each with the claim it is for."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._flight = Flight(desk.adapter)
+        self._out: dict[int, tuple[Claimed, Rulebook]] = {}
+
+    @property
+    def is_out(self) -> bool:
+        return self._flight.out > 0
+
+    @property
+    def room(self) -> int:
+        return self._flight.room
+
+    def begin(self, claims: Sequence[Claimed]) -> None:
+        """Call the model for claims, but for those that are given back because no time is left for a call."""
+        if not claims:
+            return
+        rulebook = Rulebook.of({claim.policy for claim in claims})
+        in_time = _with_time_left(_lengthened(claims, self._desk), self._desk)
+        calls = []
+        for claim, call in _calls(in_time, rulebook, self._desk):
+            self._out[call.attempt] = (claim, rulebook)
+            calls.append(call)
+        self._flight.start(calls)
+
+    def end_answered(self) -> None:
+        """Wait for an answer, and end what was answered by then: verdicts first and together, the rest one by one."""
+        ready: list[tuple[LeaseToken, Ending]] = []
+        unanswered: list[tuple[Claimed, Answer]] = []
+        for call, answer in self._flight.answers():
+            claim, rulebook = self._out.pop(call.attempt)
+            try:
+                ending = _judged(claim, answer, rulebook, self._desk)
+            except Exception:
+                logger.exception("judging the answer for job %d, fence %d raised", claim.token.job, claim.token.fence)
+                continue
+            if ending is None:
+                unanswered.append((claim, answer))
+            else:
+                ready.append((claim.token, ending))
+        _complete(ready, self._desk)
+        for claim, answer in unanswered:
+            _end_unanswered(claim, answer, self._desk)
 
 
 def end_misconfigured(claims: Sequence[Claimed], fault: ConfigurationFault, *, clock: Clock, worker: str) -> None:
@@ -52,7 +132,7 @@ def end_misconfigured(claims: Sequence[Claimed], fault: ConfigurationFault, *, c
 
 def _lengthened(claims: Sequence[Claimed], desk: Desk) -> list[Claimed]:
     """The claims, with leases long enough for one call where the lane's own are shorter."""
-    needed = desk.lane.connection.call_time_limit + 2 * CALL_MARGIN
+    needed = desk.lane.connection.call_time_limit + 2 * CALL_MARGIN + len(claims) * WRITING
     if desk.lane.lease >= needed:
         return list(claims)
     for claim in claims:
@@ -86,11 +166,11 @@ def _calls(
     answered = _answered([claim for claim, _limit in claims])
     for claim, limit in claims:
         try:
-            version = rulebook.version(claim.policy)
+            version, questions = rulebook.version(claim.policy), rulebook.questions(claim.policy)
         except ConfigurationFault as fault:
             end_misconfigured([claim], fault, clock=desk.clock, worker=desk.worker)
             continue
-        yield claim, _call_of(claim, limit, version, answered.get(claim.token.job, 0))
+        yield claim, replace(_call_of(claim, limit, version, answered.get(claim.token.job, 0)), questions=questions)
 
 
 def _call_of(claim: Claimed, limit: timedelta, version: int, answered: int) -> Call:
@@ -126,34 +206,11 @@ def _answered(claims: Sequence[Claimed]) -> dict[int, int]:
     return {job: received.count(job) for job in set(received)}
 
 
-def _call(calls: dict[int, tuple[Claimed, Call]], rulebook: Rulebook, desk: Desk) -> None:
-    counted = _Counted(desk.adapter)
-    ready: list[tuple[LeaseToken, Ending]] = []
-    answers = call_all(counted, [call for _claim, call in calls.values()])
-    for taken, (call, answer) in enumerate(answers, start=1):
-        claim = calls[call.attempt][0]
-        ending = _judged(claim, answer, rulebook, desk)
-        if ending is not None:
-            ready.append((claim.token, ending))
-        # Answers that lie ready are committed together; none waits for a call that is still out.
-        if counted.answered <= taken:
-            _complete(ready, desk)
-            ready = []
-    _complete(ready, desk)
-
-
 def _judged(claim: Claimed, answer: Answer, rulebook: Rulebook, desk: Desk) -> Ending | None:
-    """The end to be committed for this answer. None: it gave the job back, which is done already."""
+    """The end to be committed for this answer. None: it gives the job back."""
     if claim.is_restricted and not desk.adapter.allow_restricted:
         return ending_of_restricted(answer)
-    try:
-        ending = ending_of(answer, rulebook.policy(claim.policy), rulebook.codes)
-    except Exception:
-        logger.exception("judging the answer for job %d, fence %d raised", claim.token.job, claim.token.fence)
-        return None
-    if ending is None:
-        _end_unanswered(claim, answer, desk)
-    return ending
+    return ending_of(answer, rulebook.policy(claim.policy), rulebook.codes)
 
 
 def _end_unanswered(claim: Claimed, answer: Answer, desk: Desk) -> None:
@@ -212,23 +269,3 @@ def _give_back(claim: Claimed, desk: Desk) -> None:
         )
     except Exception:
         logger.exception("job %d, fence %d could not be given back", claim.token.job, claim.token.fence)
-
-
-class _Counted:
-    """An adapter, and how many of the calls it was given it has answered so far."""
-
-    def __init__(self, adapter: Connection) -> None:
-        self._adapter = adapter
-        self.answered = 0
-        self.at_once = adapter.at_once
-        self.allow_restricted = adapter.allow_restricted
-        self.prepare = adapter.prepare
-        self.check_health = adapter.check_health
-
-    def review(self, calls: Sequence[Call]) -> Iterator[tuple[Call, Answer]]:
-        return self._count(self._adapter.review(calls))
-
-    def _count(self, answers: Iterator[tuple[Call, Answer]]) -> Iterator[tuple[Call, Answer]]:
-        for pair in answers:
-            self.answered += 1
-            yield pair

@@ -10,7 +10,7 @@ from enum import StrEnum
 from django.conf import settings
 
 from queue_core import batch, calls, drainers, ramp, wakeups
-from queue_core.batch import Batch
+from queue_core.batch import Batch, Claimed
 from queue_core.calls import Desk
 from queue_core.clock import Clock
 from queue_core.connections import Connection, build
@@ -88,6 +88,7 @@ class _Stay:
     _started: float = field(default_factory=time.monotonic)
     _looked: float = field(default_factory=time.monotonic)
     _helped: bool = False
+    _due: Stop | None = None
 
     def work(self) -> Drained:
         while True:
@@ -97,6 +98,8 @@ class _Stay:
                 return Drained(stop, self._claims, self._refusal)
 
     def _stop(self, lane: Lane) -> Stop | None:
+        if self._due is not None:
+            return self._due
         if self.is_stopping():
             return Stop.STOPPING
         moment = time.monotonic()
@@ -141,8 +144,24 @@ class _Stay:
         found = self._claimed(batch.claim_next(lane.pk, most, clock=self.clock, worker=self.worker))
         if len(found.claims) == most:
             self._call_help(lane)
-        calls.work_on(found.claims, desk)
+        calls.work_on(found.claims, desk, more=lambda room: self._more(lane, room))
         return None if found.claims or found.buried or taken_over else Stop.NOTHING
+
+    def _more(self, lane: Lane, room: int) -> list[Claimed]:
+        """Further claims while calls are out. None where this stay should end, or begin anew with the lane as it is."""
+        self._due = self._due or self._stop(lane)
+        if self._due is not None:
+            return []
+        ramp.judge_if_due(lane.pk, clock=self.clock)
+        fresh = _lane(lane.pk)
+        if fresh is None or fresh.run is None or _terms_of(fresh) != _terms_of(lane):
+            return []
+        # A takeover waits until nothing else runs here.
+        if drainers.has_lapsed(fresh, now=self.clock.now()):
+            return []
+        most = min(room, batch.MOST_AT_ONCE)
+        found = self._claimed(batch.claim_next(lane.pk, most, clock=self.clock, worker=self.worker))
+        return found.claims
 
     def _take_over(self, desk: Desk) -> bool:
         """Claim one job whose last lease is over, and nothing else meanwhile: it may be what killed its worker."""
@@ -179,6 +198,11 @@ class _Stay:
 
 def _lane(lane_id: int) -> Lane | None:
     return Lane.objects.select_related("connection", "run").filter(pk=lane_id).first()
+
+
+def _terms_of(lane: Lane) -> tuple[int, int, int]:
+    """What the calls of a lane are made by: a change of it is for the next turn."""
+    return lane.version, lane.connection.pk, lane.connection.version
 
 
 def _slice() -> timedelta:

@@ -13,7 +13,7 @@ from queue_core.connections.answers import (
     Verdict,
 )
 from queue_core.connections.base import Call, Connection, Health, idempotency_key
-from queue_core.connections.calling import call_all, look_at
+from queue_core.connections.calling import Flight, call_all, look_at
 from queue_core.connections.registry import build, kinds
 from queue_core.connections.retry_after import parse_retry_after
 
@@ -21,6 +21,7 @@ __all__ = [
     "Answer",
     "Call",
     "Connection",
+    "Flight",
     "Health",
     "InputRejected",
     "InvalidAnswer",

@@ -171,7 +171,7 @@ def test_restricted_evidence_reaches_a_connection_that_is_marked_for_it() -> Non
 
 
 def test_more_calls_than_fit_at_once_are_the_callers_mistake() -> None:
-    with pytest.raises(ValueError, match="2 calls for a connection that makes 1 at once"):
+    with pytest.raises(ValueError, match="2 calls for a connection with room for 1"):
         call_all(Scripted(at_once=1), [call(1), call(2)])
 
 
