@@ -12,6 +12,7 @@ from queue_core.contract import Ending
 from queue_core.errors import ConfigurationFault
 from queue_core.models import Policy, ReasonCode
 from queue_core.policy import Ruling
+from queue_core.questions import Question, read_questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,10 @@ class Rulebook:
         """The version, of a policy that can be read."""
         self.policy(policy_id)
         return self._row(policy_id).version
+
+    def questions(self, policy_id: int | None) -> tuple[Question, ...]:
+        """What the model is asked; ConfigurationFault where that cannot be read."""
+        return read_questions(self._row(policy_id).questions)
 
     def _row(self, policy_id: int | None) -> Policy:
         row = self.rows.get(policy_id) if policy_id is not None else None

@@ -66,7 +66,10 @@ def configure(level: str) -> dict[str, Any]:
             "celery.worker.strategy": {"level": "WARNING"},
             "celery.app.trace": {"level": "WARNING"},
             "celery.beat": {"level": "WARNING"},
-            "httpx": {"level": "WARNING"},
+            # Below this they log requests, with what is asked about whom.
+            "httpx2": {"level": "WARNING"},
+            "httpcore2": {"level": "WARNING"},
+            "openai": {"level": "WARNING"},
             "django.server": {"handlers": ["stderr"], "propagate": False},
         },
     }

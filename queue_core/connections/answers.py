@@ -54,6 +54,12 @@ class MisconfiguredKind(StrEnum):
     FORBIDDEN = "403"
     NOT_FOUND = "404"
     NOT_INSTALLED = "not_installed"
+    NO_KEY = "no_key"
+    QUOTA = "quota"
+    ADDRESS = "address"
+    UNSUPPORTED = "unsupported"
+    #: The questions or settings are beyond what the server takes: no ticket's fault.
+    LIMIT = "limit"
 
 
 @dataclass(frozen=True)
@@ -156,20 +162,26 @@ class Overloaded(_Explained):
 
 @dataclass(frozen=True)
 class Misconfigured(_Answered):
-    """Nobody but a person can help. `sentence` says what to change, in plain words, without the key."""
+    """Nobody but a person can help. `sentence` says what to change, in plain words, without the key.
+
+    `said` is what the server said itself.
+    """
 
     outcome = AttemptOutcome.MISCONFIGURED
 
     kind: MisconfiguredKind
     sentence: str
+    said: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._bound("sentence")
+        self._bound("said")
 
     @property
     def detail(self) -> str:
-        return self.sentence
+        """The sentence on the first line, so that a page can show it alone, and in the reader's language."""
+        return bounded(f"{self.sentence}\n{self.said}" if self.said else self.sentence)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Protocol, runtime_checkable
 
 from queue_core.connections.answers import Answer, bounded
+from queue_core.questions import Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ class Call:
     """The sealed JSON text, byte for byte as it was accepted."""
     time_limit: timedelta
     is_restricted: bool = False
+    questions: tuple[Question, ...] = field(default=(), repr=False)
+    """What the policy asks, for models that are asked; others ask themselves."""
 
 
 @dataclass(frozen=True, slots=True)

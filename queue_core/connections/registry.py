@@ -18,7 +18,13 @@ SETTING = "QUEUE_CORE_CONNECTIONS"
 
 type Factory = Callable[[ModelConnection], Connection]
 
-_BUILT_IN = {"local": "queue_core.connections.local.build"}
+_BUILT_IN = {
+    "local": "queue_core.connections.local.build",
+    "openai-decisions": "queue_core.connections.openai_decisions.build",
+    "openai-moderations": "queue_core.connections.openai_moderations.build",
+    "systemone": "queue_core.connections.systemone.build",
+    "http": "queue_core.connections.http_endpoint.build",
+}
 
 
 def kinds() -> list[str]:

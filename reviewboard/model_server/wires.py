@@ -108,10 +108,11 @@ def systemone(body: Json, fault: str) -> Json:
     if not isinstance(questions, dict) or not questions:
         raise Refusal(400, "questions: an object of named questions is needed.")
     text = _text_of_input(body.get("state"))
-    if fault == "refuses" or is_marked(text, "refuse"):
-        raise Refusal(501, "The model cannot answer this question.")
+    refuses = fault == "refuses" or is_marked(text, "refuse")
     bad = _bent(probability(text), fault)
-    answers = {name: _named(question, bad) for name, question in questions.items()}
+    answers = {
+        name: {"type": "refusal"} if refuses else _named(question, bad) for name, question in questions.items()
+    }
     if fault == "miscount":
         answers.popitem()
     if fault == "extra":

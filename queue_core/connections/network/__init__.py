@@ -1,0 +1,1 @@
+"""Connections over a network: what all wires share. See `sending` for one call, `adapter` for many at once."""
