@@ -6,14 +6,14 @@ from typing import Any
 
 from celery import shared_task
 
+from queue_core import alerts, stopping, worker_steps
 from queue_core import health as connections_health
-from queue_core import stopping, worker_steps
 from queue_core import relay as relaying
 from queue_core import tick as ticking
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.drain import drain as drain_lane
 
-__all__ = ["deliver", "drain", "health", "relay", "tick", "worker_steps"]
+__all__ = ["deliver", "drain", "health", "relay", "tick", "watch", "worker_steps"]
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +24,8 @@ def drain(self: Any, lane_id: int) -> None:
     drained = drain_lane(
         lane_id, task=self.request.id or worker, worker=worker, clock=DATABASE_CLOCK, is_stopping=stopping.is_stopping
     )
+    # Where no scheduler sends `watch` any more, those who work say so.
+    alerts.watch_if_late(clock=DATABASE_CLOCK)
     logger.info("drained lane %d: %d claims, %s %s", lane_id, drained.claims, drained.stop, drained.refusal or "")
 
 
@@ -47,3 +49,9 @@ def deliver(endpoint_id: int) -> None:
 @shared_task(name="queue_core.tasks.health")
 def health() -> None:
     connections_health.check_all(clock=DATABASE_CLOCK)
+
+
+@shared_task(name="queue_core.tasks.watch")
+def watch() -> None:
+    alerts.watch_if_due(clock=DATABASE_CLOCK)
+    alerts.send_due(clock=DATABASE_CLOCK)

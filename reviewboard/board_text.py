@@ -9,7 +9,8 @@ from django.utils.translation import ngettext
 
 from queue_core import figures
 from queue_core.figures import LaneFigures, LaneState
-from queue_core.models import Lane, ModelConnection
+from queue_core.health import model_answers
+from queue_core.models import Lane
 from queue_core.states import HoldReason
 from queue_core.where import COUNT_CAP, RESUME_WITHIN, Layer
 from reviewboard.drawing import LayerBar, LayerPart, layer_bar
@@ -32,9 +33,6 @@ TONES = {
     LaneState.STEADY: Tone.GOOD,
 }
 
-#: A look at the model's health tells of the present no longer than this.
-LOOK_LASTS = timedelta(minutes=1)
-
 
 def title_of(lane: Lane) -> str:
     return lane.title or lane.name
@@ -48,7 +46,7 @@ def headline(found: LaneFigures, state: LaneState, *, level: int) -> Headline:
     cause, since = _cause(found, state)
     word = _word(found, state)
     alarm = ""
-    if state == LaneState.HELD_AUTOMATICALLY and found.facts.hold and found.facts.hold.reason != HoldReason.NEW_LANE:
+    if state == LaneState.HELD_AUTOMATICALLY and found.facts.hold and _is_news(found):
         alarm = _("The lane %(lane)s put itself on hold: %(reason)s.") % {
             "lane": title_of(found.lane),
             "reason": hold_reason(found.facts.hold.reason),
@@ -65,6 +63,14 @@ def headline(found: LaneFigures, state: LaneState, *, level: int) -> Headline:
         alarm=alarm,
         level=level,
     )
+
+
+def _is_news(found: LaneFigures) -> bool:
+    """Whether an automatic hold is called out: the first of an outage is, those after it belong to what is known."""
+    hold, outage = found.facts.hold, found.open_outage
+    if hold is None or hold.reason == HoldReason.NEW_LANE:
+        return False
+    return outage is None or hold.since <= outage.opened_at
 
 
 def _word(found: LaneFigures, state: LaneState) -> str:
@@ -191,12 +197,6 @@ def _steady_step(found: LaneFigures, page: str, *, may_close: bool) -> NextStep:
 def is_outage_to_close(found: LaneFigures, state: LaneState) -> bool:
     """Whether closing the outage is what is left to do for a lane that runs by itself."""
     return state == LaneState.STEADY and found.open_outage is not None and not found.outage_unsteady
-
-
-def model_answers(model: ModelConnection, now: datetime) -> bool | None:
-    """What the last look at the model said; None if nobody has looked lately."""
-    looked_at = model.health_checked_at
-    return None if looked_at is None or now - looked_at > LOOK_LASTS else model.health_is_good
 
 
 def _held_step(found: LaneFigures) -> str:

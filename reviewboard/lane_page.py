@@ -11,10 +11,11 @@ from queue_core import figures, gate, where
 from queue_core.figures import LaneFigures, Leases, Panel
 from queue_core.figures.panels import read_panel
 from queue_core.gate import GateReading, GateVerdict
+from queue_core.health import model_answers
 from queue_core.models import Lane, Stage, StageRun
 from queue_core.ramp_raise import people_who_may_raise
 from queue_core.states import Result
-from reviewboard.board_text import model_answers, rate_text
+from reviewboard.board_text import rate_text
 from reviewboard.models import Person
 from reviewboard.ramp_text import figure_name, measure_text
 from reviewboard.shapes import Check, GateRow, Progress, StageStep

@@ -7,7 +7,7 @@ import environ
 from django.utils.csp import CSP
 from kombu import Exchange, Queue
 
-from reviewboard import logs
+from reviewboard import logs, mailers
 from reviewboard.environment import read
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -153,6 +153,15 @@ LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
 LOCALE_PATHS = [BASE_DIR / "reviewboard" / "locale"]
 
+# --- Mail -----------------------------------------------------------------------------------------------------------
+
+#: smtp+tls://user:password@host:587. Without it nobody gets mail about alerts; the board and webhooks have them still.
+MAILERS = mailers.mailers_of(env.str("EMAIL_URL", default=""))
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.str("EMAIL_FROM", default="reviewboard@localhost")
+#: Where people open the site, for the links in mail.
+PUBLIC_URL = env.str("PUBLIC_URL", default="").rstrip("/")
+QUEUE_CORE_ALERT_MAIL = "reviewboard.alert_mail.send" if MAILERS else ""
+
 # --- Files ----------------------------------------------------------------------------------------------------------
 
 STATIC_URL = "static/"
@@ -197,7 +206,8 @@ def _exchange(name: str) -> Exchange:
 
 
 CELERY_TASK_QUEUES = [
-    Queue(name, _exchange(name), routing_key=name, queue_arguments=_QUEUE_TYPE) for name in ("drain", "ticks", "deliveries")
+    Queue(name, _exchange(name), routing_key=name, queue_arguments=_QUEUE_TYPE)
+    for name in ("drain", "ticks", "deliveries")
 ]
 CELERY_TASK_DEFAULT_QUEUE = "drain"
 CELERY_TASK_DEFAULT_EXCHANGE = _exchange("drain").name
@@ -210,11 +220,13 @@ CELERY_TASK_ROUTES = {
     "queue_core.tasks.relay": {"queue": "ticks"},
     # A consumer that hangs stands in the way of neither ticks nor calls.
     "queue_core.tasks.deliver": {"queue": "deliveries"},
+    "queue_core.tasks.watch": {"queue": "ticks"},
 }
 # One that was not run before the next is due has nothing left to say.
 CELERY_BEAT_SCHEDULE = {
     "tick": {"task": "queue_core.tasks.tick", "schedule": 1.0, "options": {"expires": 3.0}},
     "health": {"task": "queue_core.tasks.health", "schedule": 10.0, "options": {"expires": 10.0}},
+    "watch": {"task": "queue_core.tasks.watch", "schedule": 5.0, "options": {"expires": 5.0}},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(REVIEWBOARD_VAR / "beat-schedule")
 CELERY_WORKER_DETECT_QUORUM_QUEUES = ENVIRONMENT.has_amqp

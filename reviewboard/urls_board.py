@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from reviewboard.views import board, lane, lane_acts, lane_policy, outages
+from reviewboard.views import alerts, board, lane, lane_acts, lane_policy, outages
 
 urlpatterns = [
     path("", board.board, name="board"),
@@ -14,6 +14,8 @@ urlpatterns = [
     path("lanes/<slug:name>/cap/", lane_acts.set_cap, name="lane_cap"),
     path("lanes/<slug:name>/policy/", lane_policy.force_policy, name="lane_policy"),
     path("lanes/<slug:name>/outage/close/", outages.close_outage, name="outage_close"),
+    path("alerts/", alerts.alerts, name="alerts"),
+    path("alerts/<int:pk>/acknowledge/", alerts.acknowledge, name="alert_acknowledge"),
     path("outages/", outages.outages, name="outages"),
     path("outages/<int:pk>/", outages.outage, name="outage"),
 ]

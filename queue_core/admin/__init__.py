@@ -1,8 +1,17 @@
 """What administrators edit. Contract fields and history are not here: verbs write those."""
 
+from queue_core.admin.alerts import AlertHookAdmin, AlertSettingsAdmin, AlertSubscriptionAdmin
 from queue_core.admin.connections import ModelConnectionAdmin
 from queue_core.admin.grounds import ReasonCodeAdmin
 from queue_core.admin.lanes import LaneAdmin
 from queue_core.admin.policies import PolicyAdmin
 
-__all__ = ["LaneAdmin", "ModelConnectionAdmin", "PolicyAdmin", "ReasonCodeAdmin"]
+__all__ = [
+    "AlertHookAdmin",
+    "AlertSettingsAdmin",
+    "AlertSubscriptionAdmin",
+    "LaneAdmin",
+    "ModelConnectionAdmin",
+    "PolicyAdmin",
+    "ReasonCodeAdmin",
+]

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from queue_core import figures
+from queue_core import alerts, figures
 from queue_core.figures import LaneFigures, LaneState
-from reviewboard import board_text, outage_text
+from reviewboard import alert_text, board_text, outage_text
+from reviewboard.alert_text import AlertLine
 from reviewboard.drawing import LayerBar
 from reviewboard.live import LiveVersion, in_kept_order, page_or_partial
 from reviewboard.outage_text import OutageLine
@@ -32,22 +33,37 @@ class LaneView:
     outage: OutageLine | None
 
 
+#: More alerts than this are a number, and stand on their own page.
+MOST_ALERTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Alerts:
+    """The worst alerts that stand, and how many more there are."""
+
+    shown: Sequence[AlertLine]
+    rest: int
+
+
 @require_safe
 @needs("view_board")
 def board(request: HttpRequest) -> HttpResponse:
     may_raise, may_close = may(request, "raise_stage"), may(request, "manage_outage")
     with figures.snapshot() as as_of:
         found = figures.board(lanes_to_view(request), now=as_of)
+        standing = alerts.open_episodes()
     views = [_view(one, may_raise=may_raise, may_close=may_close) for one in sorted(found, key=_worst_first)]
     views, order_changed = in_kept_order(request, views)
+    told = Alerts([alert_text.line(one) for one in standing[:MOST_ALERTS]], max(0, len(standing) - MOST_ALERTS))
     context = {
         "nav": "board",
+        "alerts": told,
         "cards": [one for one in views if one.is_card],
         "lines": [one for one in views if not one.is_card],
         "order": [one.pk for one in views],
         "order_changed": order_changed,
     }
-    version = LiveVersion.of(as_of, views, order_changed)
+    version = LiveVersion.of(as_of, views, told, order_changed)
     return page_or_partial(request, "board/board.html", "live", context, version=version)
 
 

@@ -1,0 +1,118 @@
+"""Who is told of what: settings of a lane, mail for a person, webhooks."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db import models
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
+
+from queue_core import audit, configuration
+from queue_core.admin.versioned import VersionedAdmin, VersionedForm, person_of
+from queue_core.clock import DATABASE_CLOCK
+from queue_core.errors import InvalidRequest
+from queue_core.models import AlertHook, AlertSettings, AlertSubscription
+from queue_core.states import AlertKind
+
+
+class KindsForm(VersionedForm):
+    """Kinds as boxes to tick, stored as a list in their own order."""
+
+    kinds = forms.TypedMultipleChoiceField(
+        label=gettext_lazy("Alerts"),
+        choices=AlertKind.choices,
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        empty_value=[],
+    )
+
+    def clean_kinds(self) -> list[str]:
+        chosen = self.cleaned_data["kinds"]
+        return [kind for kind in AlertKind.values if kind in chosen]
+
+
+class HookForm(KindsForm):
+    def clean_address(self) -> str:
+        from queue_core.relay.addresses import check_address
+
+        address: str = self.cleaned_data["address"]
+        try:
+            check_address(address)
+        except InvalidRequest as fault:
+            raise forms.ValidationError(str(fault)) from fault
+        return address
+
+    def clean_secret_env(self) -> str:
+        name: str = self.cleaned_data["secret_env"]
+        if not name.isidentifier():
+            raise forms.ValidationError(
+                gettext_lazy("The name of a variable: letters, digits and _. The secret itself is never stored.")
+            )
+        return name
+
+
+@admin.register(AlertSettings)
+class AlertSettingsAdmin(VersionedAdmin):
+    form = KindsForm
+    list_display = ["lane", "number", "least_passing"]
+    fields = ["lane", "kinds", "least_passing", "loaded_version"]
+
+    @admin.display(description=gettext_lazy("alerts"))
+    def number(self, obj: AlertSettings) -> str:
+        return _of_all(obj.kinds)
+
+    def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:
+        return super().get_queryset(request).select_related("lane")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return ["lane"] if obj is not None else []
+
+
+@admin.register(AlertSubscription)
+class AlertSubscriptionAdmin(VersionedAdmin):
+    form = KindsForm
+    list_display = ["person", "lane", "number"]
+    list_filter = ["lane"]
+    search_fields = ["person__username"]
+    fields = ["person", "lane", "kinds", "loaded_version"]
+
+    @admin.display(description=gettext_lazy("alerts"))
+    def number(self, obj: AlertSubscription) -> str:
+        return _of_all(obj.kinds)
+
+    def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:
+        return super().get_queryset(request).select_related("person", "lane")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return ["person", "lane"] if obj is not None else []
+
+    def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        # Back to the usual: without a row a lead gets everything, and others nothing.
+        return request.user.has_perm("queue_core.delete_alertsubscription")
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        audit.record(
+            "alertsubscription.removed",
+            now=DATABASE_CLOCK.now(),
+            actor=person_of(request),
+            subject=obj,
+            before=configuration.values_of(obj, ["person", "lane", "kinds"]),
+            address=request.META.get("REMOTE_ADDR"),
+        )
+        super().delete_model(request, obj)
+
+
+@admin.register(AlertHook)
+class AlertHookAdmin(VersionedAdmin):
+    form = HookForm
+    list_display = ["name", "address", "lane", "number", "is_enabled"]
+    fields = ["name", "address", "secret_env", "lane", "kinds", "is_enabled", "loaded_version"]
+
+    @admin.display(description=gettext_lazy("alerts"))
+    def number(self, obj: AlertHook) -> str:
+        return _of_all(obj.kinds)
+
+
+def _of_all(kinds: list[str]) -> str:
+    return f"{len(kinds)}/{len(AlertKind)}"
