@@ -311,9 +311,10 @@ def _write(good: list[Completion], now: datetime) -> None:
     columns = {name: [getattr(attempt, name) for attempt in attempts] for name in CLOSING_FIELDS}
     columns |= {name: [_json(value) for value in columns[name]] for name in ("scores", "usage")}
     with connection.cursor() as cursor:
+        # The attempts first: the database refuses a result that no attempt of its fence has committed.
+        cursor.execute(batch_sql.CLOSE_ATTEMPTS, columns | {"attempts": [a.pk for a in attempts], "ended_at": now})
         ids, results = [c.job.pk for c in good], [c.ending.result for c in good]
         cursor.execute(batch_sql.END_DONE, {"jobs": ids, "results": results, "now": now})
-        cursor.execute(batch_sql.CLOSE_ATTEMPTS, columns | {"attempts": [a.pk for a in attempts], "ended_at": now})
     write_consequences(good, now=now)
 
 

@@ -79,10 +79,11 @@ def complete(token: LeaseToken, ending: Ending, *, clock: Clock, worker: str = "
     if judgement.outcome != CompleteOutcome.COMMITTED or attempt is None:
         return judgement.outcome
     check_ending(ending)
-    end_done(job, ending.result, now=now)
-    job.save(update_fields=["state", "result", "finished_at"])
+    # The attempt first: the database refuses a result that no attempt of its fence has committed.
     close_attempt(attempt, ending, now=now)
     attempt.save(update_fields=CLOSING_FIELDS)
+    end_done(job, ending.result, now=now)
+    job.save(update_fields=["state", "result", "finished_at"])
     write_consequences([Completion(ticket, job, attempt, ending, attempt.run_id in kept_back)], now=now)
     return CompleteOutcome.COMMITTED
 

@@ -50,6 +50,7 @@ def test_a_waiting_job_is_not_written_into_what_it_cannot_be(constraint: str) ->
 )
 def test_a_leased_job_is_not_written_into_what_it_cannot_be(constraint: str, values: dict[str, Any]) -> None:
     leased_job(make_lane(), deadline=1000)
+    past_the_guards()
 
     refuses(Job, constraint, **values)
 
@@ -140,6 +141,7 @@ def test_a_tickets_messages_are_numbered_once() -> None:
 
 def test_a_tickets_message_has_a_number() -> None:
     done_job(make_lane())
+    past_the_guards()
 
     refuses(Message, "message_of_a_ticket_has_a_seq", seq=None)
     refuses(Message, "message_of_a_ticket_has_a_seq", seq=0)

@@ -1,13 +1,14 @@
 """Triggers: the ways between states, and what is written once, whoever asks."""
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 
 from queue_core import contract
-from queue_core.models import Attempt, AuditEntry, Decision, Evidence, Job, LateAnswer
+from queue_core.models import Attempt, AuditEntry, Decision, Evidence, Job, LateAnswer, StageRun
 from queue_core.states import AttemptOutcome, LeaseToken
 from tests.factories import at, clock, dead_job, done_job, leased_job, make_lane, waiting_job
 
@@ -157,3 +158,134 @@ def test_the_ledger_is_kept(model: Any) -> None:
 
     with pytest.raises(IntegrityError, match="it is kept"), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"DELETE FROM {model._meta.db_table}")
+
+
+def test_a_fence_grows_by_one_at_a_time() -> None:
+    leased_job(make_lane())
+
+    refuses(Job, "grows by one", fence=F("fence") + 2)
+
+
+@pytest.mark.parametrize("ended", [None, "timeout"])
+def test_no_result_stands_without_an_attempt_of_its_fence_that_committed_it(ended: str | None) -> None:
+    leased_job(make_lane())
+    Attempt.objects.update(outcome=ended, ended_at=at(2) if ended else None)
+
+    refuses(Job, "no attempt of fence 1 committed", **TO["DONE"])
+
+
+def test_an_older_attempt_commits_no_result_of_a_later_fence() -> None:
+    """The answer of the first holder is written down as committed by some bug; the second holds the job."""
+    job, _token = leased_job(make_lane())
+    contract.claim(job.pk, clock=clock(500), worker="w2")
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        cursor.execute("UPDATE queue_core_attempt SET outcome = 'verdict', is_committed = TRUE WHERE fence = 1")
+        cursor.execute("SET LOCAL session_replication_role = DEFAULT")
+
+    refuses(Job, "no attempt of fence 2 committed", **TO["DONE"])
+
+
+def decide(job: Job, *, replaces: Decision | None, **fields: Any) -> None:
+    """A machine's decision as a bug would write it: everything right but what the test says."""
+    fence = Attempt.objects.filter(job=job).count() + 5
+    made_by = Attempt.objects.create(
+        job=job,
+        lane_id=job.lane_id,
+        fence=fence,
+        key=uuid4(),
+        worker="w",
+        number=1,
+        started_at=at(1),
+        lease_until=at(9),
+    )
+    right = {
+        "ticket": job.ticket, "revision": job.revision, "job": job, "lane_id": job.lane_id, "verdict": "APPROVED",
+        "attempt": made_by, "why": "correction" if replaces else "first", "replaces": replaces,
+        "source_kind": "own_detection", "automation": "wholly", "decided_at": at(9),
+    }  # fmt: skip
+    with transaction.atomic():
+        Decision.objects.create(**(right | fields))
+
+
+def test_a_revision_has_one_first_decision_and_the_machine_decides_a_job_once() -> None:
+    job = done_job(make_lane())
+
+    with pytest.raises(IntegrityError, match=r"decision_(by_the_machine_once_a_job|first_once_a_revision)"):
+        decide(job, replaces=None)
+    with pytest.raises(IntegrityError, match="decision_by_the_machine_once_a_job"):
+        decide(job, replaces=Decision.objects.get())
+
+
+def test_a_decision_replaces_one_of_its_own_revision_only() -> None:
+    """Or a revision would have two in force: its own, and one that stands in another revision's chain."""
+    first, other = done_job(make_lane()), done_job(make_lane())
+    decisions = {decision.job_id: decision for decision in Decision.objects.all()}
+    later = waiting_job(make_lane())
+
+    for replaced in (first, other):
+        with pytest.raises(IntegrityError, match="replaces none of its own revision"):
+            decide(later, replaces=decisions[replaced.pk], ticket=first.ticket, revision=first.revision)
+
+    assert Decision.objects.count() == 2
+
+
+def test_a_decision_that_was_replaced_is_not_replaced_again() -> None:
+    job = done_job(make_lane())
+    head = Decision.objects.get()
+    recall = {"why": "recall", "verdict": None, "attempt": None}
+    decide(job, replaces=head, **recall)
+
+    with pytest.raises(IntegrityError, match="replaces_id"):
+        decide(job, replaces=head, **recall)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"scores": {"insult": 0.1}},
+        {"detail": "another"},
+        {"usage": {"tokens": 9}},
+        {"request_id": "r9"},
+        {"cause": "x"},
+    ],
+)
+def test_what_an_attempt_ended_with_is_kept_but_may_be_blanked(values: dict[str, Any]) -> None:
+    done_job(make_lane())
+
+    refuses(Attempt, "what it ended with is kept", **values)
+    Attempt.objects.update(scores=None, detail="")
+
+
+@pytest.mark.parametrize("values", [{"result": "REJECTED"}, {"fence": 7}, {"scores": {"insult": 0.1}}])
+def test_a_late_answer_is_kept_as_it_came(values: dict[str, Any]) -> None:
+    done_job(make_lane())
+    contract.complete(_token(), contract.Ending("MANUAL", scores={"insult": 0.5}), clock=clock(9))
+
+    refuses(LateAnswer, "kept as it came", **values)
+    LateAnswer.objects.update(scores=None)
+
+
+@pytest.mark.parametrize("values", [{"cap": 99}, {"figures": {"x": 1}}, {"reason": "another"}, {"rate": 5}])
+def test_what_was_approved_with_a_run_stays(values: dict[str, Any]) -> None:
+    make_lane()
+
+    refuses(StageRun, "what was approved stays", **values)
+
+
+def test_a_run_is_accepted_once_and_closed_once_and_kept() -> None:
+    make_lane()
+    StageRun.objects.update(accepted_at=at(5), ended_at=at(6), ended_as="raised")
+
+    refuses(StageRun, "closed once", accepted_at=at(7))
+    refuses(StageRun, "closed once", ended_as="held")
+    refuses(StageRun, "closed once", ended_at=None, ended_as=None)
+    with pytest.raises(IntegrityError, match="it is kept"), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("DELETE FROM queue_core_stagerun")
+
+
+def test_an_audit_entry_is_kept(olga: Any) -> None:
+    contract.pull(waiting_job(make_lane()).pk, person=olga, clock=clock(1), reason="mine")
+
+    with pytest.raises(IntegrityError, match="it is kept"), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("DELETE FROM queue_core_auditentry")

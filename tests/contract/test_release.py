@@ -6,7 +6,7 @@ import pytest
 from queue_core import contract
 from queue_core.models import Attempt, Item, Job, LateAnswer
 from queue_core.states import AttemptOutcome, DeadReason, JobState, LeaseOutcome, LeaseToken
-from tests.factories import at, claim, clock, leased_job, make_lane
+from tests.factories import at, claim, clock, leased_job, make_lane, past_the_guards
 
 pytestmark = pytest.mark.django_db
 
@@ -137,6 +137,7 @@ def test_a_failure_far_beyond_every_power_rests_for_the_cap_and_stays_waiting() 
     """RET-01: 60 tries of 2000, a factor that no float can hold."""
     lane = make_lane(max_attempts=2000)
     job, _token = leased_job(lane, deadline=100_000)
+    past_the_guards()
     Job.objects.filter(pk=job.pk).update(attempts=60, fence=60, backoff_steps=2_000_000_000, lease_until=at(0))
     token = claim(job, when=10)
 
