@@ -144,6 +144,7 @@ class Launcher:
         celery = ("celery", "--workdir", str(settings.BASE_DIR), "-A", "reviewboard")
         worker = (*celery, "worker", "-l", "INFO", "--without-gossip", "--without-mingle")
         drain = (*worker, "-Q", "drain", "-n", "worker@%h", "-c", str(self.site.workers))
+        send = (*worker, "-Q", "deliveries", "-n", "sender@%h", "-P", "threads", "-c", "4")
         ticks = (*worker, "-Q", "ticks", "-n", "ticker@%h", "-P", "threads", "-c", "2")
         address = ("--host", self.site.host, "--port", str(self.site.port))
         web = ("--interface", "wsgi", *address, "--blocking-threads", "8", "--no-ws", "--respawn-failed-workers")
@@ -151,6 +152,8 @@ class Launcher:
             # A worker ends when its calls in progress have ended; those that do not are taken over later.
             Role("worker", drain, patience=15.0),
             Role("ticker", ticks, patience=10.0),
+            # A message that is out when it ends goes again, with the same id.
+            Role("sender", send, patience=10.0),
             Role("scheduler", (*celery, "beat", "-l", "INFO", "--pidfile="), patience=5.0),
             Role(
                 "web",

@@ -5,12 +5,12 @@ A name that is checked and then resolved again by whoever connects may lead else
 
 import ipaddress
 import logging
-import socket
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TookTooLong
 from dataclasses import dataclass
 from functools import lru_cache
+from socket import SOCK_STREAM, getaddrinfo
 from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
@@ -144,9 +144,7 @@ def _networks(texts: tuple[str, ...]) -> tuple[Network, ...]:
 
 
 def _lookup(host: str, port: int) -> list[str]:
-    asked: Future[Sequence[tuple[object, ...]]] = _resolvers.submit(
-        socket.getaddrinfo, host, port, type=socket.SOCK_STREAM
-    )
+    asked: Future[Sequence[tuple[object, ...]]] = _resolvers.submit(getaddrinfo, host, port, type=SOCK_STREAM)
     try:
         rows = asked.result(timeout=RESOLVE_WITHIN)
     except TookTooLong as error:

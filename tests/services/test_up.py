@@ -112,12 +112,12 @@ def test_up_serves_pages_and_ctrl_c_ends_everything_in_order(site) -> None:
     servers = [server.pid() for server in site.pair.servers]
 
     assert site.answers() == 200
-    assert set(children) == {"web", "worker", "ticker", "scheduler"}
+    assert set(children) == {"web", "worker", "ticker", "sender", "scheduler"}
     launcher.send_signal(signal.SIGINT)
 
     assert launcher.wait(60) == 0, site.said()
     assert re.findall(r"Ending (.+)\.", site.said()) == [
-        "web", "scheduler", "ticker", "worker", "PostgreSQL and Valkey",
+        "web", "scheduler", "sender", "ticker", "worker", "PostgreSQL and Valkey",
     ]  # fmt: skip
     assert site.said().rstrip().endswith("Ended.")
     assert are_gone([*children.values(), *filter(None, servers)])
