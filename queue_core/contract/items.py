@@ -21,6 +21,14 @@ class Need:
     params: dict[str, Any] = field(default_factory=dict)
 
 
+#: How the assignment ends that its person ended.
+ENDS = {
+    ItemEnd.DECIDED: AssignmentEnd.DECIDED,
+    ItemEnd.REQUEUED: AssignmentEnd.REQUEUED,
+    ItemEnd.CHECKED: AssignmentEnd.CHECKED,
+}
+
+
 def open_items(needs: Sequence[Need], *, now: datetime) -> list[Item]:
     """Open an item and record its message for each need. The caller holds the locks of every ticket and job."""
     items = Item.objects.bulk_create([_item(need, now) for need in needs])
@@ -42,9 +50,7 @@ def close_open_item(job: Job, *, closed_as: ItemEnd, now: datetime) -> Item | No
     item = Item.objects.select_for_update(no_key=True).filter(job=job, closed_at__isnull=True).first()
     if item is None:
         return None
-    ended_as = {ItemEnd.DECIDED: AssignmentEnd.DECIDED, ItemEnd.REQUEUED: AssignmentEnd.REQUEUED}.get(
-        closed_as, AssignmentEnd.ITEM_CLOSED
-    )
+    ended_as = ENDS.get(closed_as, AssignmentEnd.ITEM_CLOSED)
     Assignment.objects.filter(item=item, ended_at__isnull=True).update(ended_at=now, ended_as=ended_as)
     tally.count(item.lane_id, tally.ITEM_CLOSED, now=now)
     tally.holds(item.lane_id, f"{tally.ITEM}.{item.kind}", -1, now=now)
@@ -66,6 +72,7 @@ def _item(need: Need, now: datetime) -> Item:
         deadline=need.job.deadline,
         is_hard=need.ticket.deadline_kind == "hard",
         opened_at=now,
+        queued_at=need.job.queued_at,
     )
 
 

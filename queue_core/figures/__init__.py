@@ -10,7 +10,7 @@ from queue_core.figures.panels import Panel
 from queue_core.figures.samples import sample, samples
 from queue_core.figures.snapshot import snapshot
 from queue_core.figures.state import LaneState, is_growing, stalled_since, state_of
-from queue_core.figures.sums import Counts, counts, due, series, totals
+from queue_core.sums import Counts, counts, due, series, totals
 
 __all__ = [
     "Account",

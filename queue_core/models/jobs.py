@@ -94,6 +94,12 @@ class Job(models.Model):
             ),
             models.Index(fields=["lane", "deadline", "id"], name="job_deadline", condition=Q(state=JobState.WAITING)),
             models.Index(fields=["lane", "queued_at"], name="job_oldest", condition=Q(state=JobState.WAITING)),
+            # Written when a job rests, and never by a claim of one that does not.
+            models.Index(
+                fields=["lane", "queued_at"],
+                name="job_resting",
+                condition=Q(state=JobState.WAITING, available_at__isnull=False),
+            ),
             # For the list of DEAD jobs, newest first: few among millions. Written only when a job dies or is requeued.
             models.Index(fields=["id"], name="job_dead", condition=Q(state=JobState.DEAD)),
         ]

@@ -25,6 +25,9 @@ class Item(models.Model):
     taken_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+", db_index=False)
     taken_until = models.DateTimeField(null=True)
     opened_at = models.DateTimeField()
+    queued_at = models.DateTimeField(
+        null=True, help_text="The job's: since when its ticket waits. No requeue moves it while the item is open."
+    )
     closed_at = models.DateTimeField(null=True)
     closed_as = models.CharField(max_length=10, choices=ItemEnd, null=True)
 
@@ -49,6 +52,11 @@ class Item(models.Model):
                 fields=["lane", "-severity", "deadline", "id"], name="item_open", condition=Q(closed_at__isnull=True)
             ),
             models.Index(fields=["lane", "opened_at"], name="item_oldest", condition=Q(closed_at__isnull=True)),
+            models.Index(
+                fields=["lane", "queued_at"],
+                name="item_longest",
+                condition=Q(closed_at__isnull=True) & ~Q(kind=ItemKind.BLIND),
+            ),
             models.Index(fields=["lane", "closed_at"], name="item_closed", condition=Q(closed_at__isnull=False)),
             models.Index(fields=["job"], name="item_job"),
         ]

@@ -1,6 +1,7 @@
-"""How many open tickets stand in each layer, and how long the oldest: one statement for all lanes.
+"""How many open tickets stand in each layer, and how long the oldest: a few statements for any number of lanes.
 
-Counts stop at COUNT_CAP, so that a backlog of millions costs what one of ten thousand does.
+What waits and what is with people is known by the kept totals; probes of indexes find the longest waits. So a backlog
+of millions costs what one of a thousand does.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -12,13 +13,17 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, QuerySet, TextField
 from django.db.models.expressions import RawSQL
 
+from queue_core import sums, tally
 from queue_core.models import Item, Job, Lane
 from queue_core.states import NOT_OPEN_TICKETS, JobState
 from queue_core.where.facts import LaneFacts, facts_of, lanes_to_read
 from queue_core.where.words import CLAIMABLE, Layer
 
-#: Read up to here and no further; a page shows the one below it with a plus.
+#: What is counted row by row is read up to here and no further; a page shows the one below it with a plus.
 COUNT_CAP = 10_001
+#: Codes of open items in the kept totals, and those of work that keeps no ticket open.
+ITEMS = f"{tally.ITEM}."
+NOT_OPEN = frozenset(f"{ITEMS}{kind.value}" for kind in NOT_OPEN_TICKETS)
 
 #: The precedence of `locating.judge` as SQL. What a lane's state says is handed in as lists of lanes.
 LAYER_CASE = """
@@ -36,48 +41,49 @@ CASE
 END
 """
 
-#: The open jobs of a lane `l`. Each branch reads one partial index in its order and stops at the cap, so that a layer
-#: of few is never lost behind one of many. Back-off and too-late rows have branches of their own for the same reason.
-OPEN_COLUMNS = """id, ticket_id, lane_id, state, severity, lease_until, available_at, deadline, queued_at, attempts,
-     max_attempts"""
-OPEN_JOBS = f"""
-    (SELECT TRUE AS by_item, p.id, p.ticket_id, p.lane_id, p.state, p.severity, p.lease_until, p.available_at,
-       p.deadline, p.queued_at, p.attempts, p.max_attempts
-     FROM queue_core_item o JOIN queue_core_job p ON p.id = o.job_id
-     WHERE o.lane_id = l.id AND o.closed_at IS NULL AND o.kind <> 'blind' ORDER BY o.opened_at LIMIT %s)
-    UNION ALL
-    (SELECT FALSE, {OPEN_COLUMNS} FROM queue_core_job
-     WHERE lane_id = l.id AND state = 'LEASED' ORDER BY lease_until LIMIT %s)
-    UNION ALL
-    (SELECT FALSE, {OPEN_COLUMNS} FROM queue_core_job
-     WHERE lane_id = l.id AND state = 'WAITING' AND available_at IS NOT NULL ORDER BY available_at LIMIT %s)
-    UNION ALL
-    (SELECT FALSE, {OPEN_COLUMNS} FROM queue_core_job
-     WHERE lane_id = l.id AND state = 'WAITING' AND available_at IS NULL AND deadline <= l.needs_until
-     ORDER BY deadline LIMIT %s)
-    UNION ALL
-    (SELECT FALSE, {OPEN_COLUMNS} FROM queue_core_job
-     WHERE lane_id = l.id AND state = 'WAITING' AND available_at IS NULL AND deadline > l.needs_until
-     ORDER BY queued_at LIMIT %s)
+#: What is LEASED, at most as many as the lane's caps ever let through and what no sweep has come to yet.
+LEASED_LAYERS = f"""
+SELECT j.lane_id, {LAYER_CASE.format(job="j", needs_until="l.needs_until")} AS layer, count(*), min(j.queued_at)
+FROM unnest(%s::bigint[], %s::timestamptz[]) AS l(id, needs_until)
+CROSS JOIN LATERAL (
+  SELECT id, lane_id, state, lease_until, available_at, deadline, queued_at FROM queue_core_job
+  WHERE lane_id = l.id AND state = 'LEASED' ORDER BY lease_until LIMIT %s) AS j
+GROUP BY 1, 2
 """  # noqa: S608  (put together from constants)
 
-#: The last condition counts a job with an open item once, by its item.
-COUNT_LAYERS = f"""
-WITH open_row AS MATERIALIZED (
-  SELECT j.by_item, j.lane_id, j.queued_at, {LAYER_CASE.format(job="j", needs_until="l.needs_until")} AS layer
-  FROM unnest(%s::bigint[], %s::timestamptz[]) AS l(id, needs_until)
-  CROSS JOIN LATERAL ({OPEN_JOBS}) AS j)
-SELECT lane_id, layer, count(*), min(queued_at) FROM open_row
-WHERE by_item = (layer = 'people')
-GROUP BY lane_id, layer
-"""  # noqa: S608  (put together from constants)
-
-BRANCHES = 5
+#: The longest waits, each by one probe of an index in its order, and what is too late, which the sweep keeps few. A
+#: lane that is held or pauses asks only for its oldest: what waits there stands in one layer.
+PROBES = """
+SELECT l.id, oldest.queued_at, resting.queued_at, late.number, late.queued_at, claimable.queued_at, item.queued_at
+FROM unnest(%s::bigint[], %s::timestamptz[], %s::boolean[], %s::boolean[])
+  AS l(id, needs_until, stands_still, has_resting)
+LEFT JOIN LATERAL (
+  SELECT queued_at FROM queue_core_job WHERE l.stands_still AND lane_id = l.id AND state = 'WAITING'
+  ORDER BY queued_at LIMIT 1) oldest ON TRUE
+LEFT JOIN LATERAL (
+  SELECT queued_at FROM queue_core_job
+  WHERE l.has_resting AND NOT l.stands_still AND lane_id = l.id AND state = 'WAITING' AND available_at IS NOT NULL
+  ORDER BY queued_at LIMIT 1) resting ON TRUE
+LEFT JOIN LATERAL (
+  SELECT count(*) AS number, min(queued_at) AS queued_at FROM (
+    SELECT queued_at FROM queue_core_job
+    WHERE NOT l.stands_still AND lane_id = l.id AND state = 'WAITING' AND available_at IS NULL
+      AND deadline <= l.needs_until
+    ORDER BY deadline LIMIT %s) j) late ON TRUE
+LEFT JOIN LATERAL (
+  SELECT queued_at FROM queue_core_job
+  WHERE NOT l.stands_still AND lane_id = l.id AND state = 'WAITING' AND available_at IS NULL
+    AND deadline > l.needs_until
+  ORDER BY queued_at LIMIT 1) claimable ON TRUE
+LEFT JOIN LATERAL (
+  SELECT queued_at FROM queue_core_item WHERE lane_id = l.id AND closed_at IS NULL AND kind <> 'blind'
+  ORDER BY queued_at LIMIT 1) item ON TRUE
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerCount:
-    """`count` is exact below COUNT_CAP. `oldest` is the longest wait in the layer."""
+    """`count` is exact, but for what is LEASED or too late beyond COUNT_CAP. `oldest` is the layer's longest wait."""
 
     count: int
     oldest: timedelta
@@ -112,13 +118,61 @@ def layers(
 ) -> dict[int, LayerTable]:
     """The layers of each lane (read with `lanes_to_read`), by its id. Every open ticket is in exactly one."""
     facts = facts_of(lanes, now=now) if facts is None else facts
-    with connection.cursor() as cursor:
-        cursor.execute(COUNT_LAYERS, [*case_params(facts), *_needs(facts), *[COUNT_CAP] * BRANCHES])
-        rows = cursor.fetchall()
-    found: dict[int, dict[Layer, LayerCount]] = {lane.pk: {} for lane in lanes}
-    for lane_id, layer, number, oldest in rows:
-        found[lane_id][Layer(layer)] = LayerCount(min(number, COUNT_CAP), max(now - oldest, timedelta(0)))
-    return {pk: LayerTable({one: counts[one] for one in Layer if one in counts}) for pk, counts in found.items()}
+    held = sums.totals(facts)
+    found = {pk: _Filling(now) for pk in facts}
+    for lane_id, layer, number, oldest in _rows(LEASED_LAYERS, [*case_params(facts), *_needs(facts), COUNT_CAP]):
+        found[lane_id].add(Layer(layer), number, oldest)
+    still = [one.is_held or one.retry_until is not None for one in facts.values()]
+    has_resting = [held[pk].get(tally.RESTING, 0) > 0 for pk in facts]
+    for lane_id, *probes in _rows(PROBES, [*_needs(facts), still, has_resting, COUNT_CAP]):
+        found[lane_id].add_waiting(facts[lane_id], held[lane_id], probes)
+    return {pk: one.table() for pk, one in found.items()}
+
+
+@dataclass(slots=True)
+class _Filling:
+    """The layers of one lane while they are added up."""
+
+    now: datetime
+    counts: dict[Layer, LayerCount] = field(default_factory=dict)
+
+    def add(self, layer: Layer, number: int, oldest: datetime | None) -> None:
+        """`oldest` is when the longest wait began. Unknown: the present, since no longer wait was seen."""
+        if number <= 0:
+            return
+        wait = max(self.now - oldest, timedelta(0)) if oldest is not None else timedelta(0)
+        before = self.counts.get(layer, LayerCount(0, timedelta(0)))
+        self.counts[layer] = LayerCount(before.count + number, max(before.oldest, wait))
+
+    def table(self) -> LayerTable:
+        return LayerTable({layer: self.counts[layer] for layer in Layer if layer in self.counts})
+
+    def add_waiting(self, facts: LaneFacts, held: Mapping[str, int], probes: Sequence[Any]) -> None:
+        """What waits, and what is with people: the kept totals, with the ages that the probes found."""
+        oldest, resting, late, late_oldest, claimable, item = probes
+        waiting = held.get(JobState.WAITING.value, 0)
+        items = sum(n for code, n in held.items() if code.startswith(ITEMS) and code not in NOT_OPEN)
+        self.add(Layer.PEOPLE, items, item)
+        if facts.is_held:
+            self.add(Layer.HELD, waiting, oldest)
+        elif facts.retry_until is not None:
+            self.add(Layer.BACK_OFF, waiting, oldest)
+        else:
+            rests = held.get(tally.RESTING, 0)
+            self.add(Layer.BACK_OFF, rests, resting)
+            self.add(Layer.TOO_LATE, late, late_oldest)
+            self.add(_claimable_layer(facts), waiting - rests - late, claimable)
+
+
+def _claimable_layer(facts: LaneFacts) -> Layer:
+    """The end of LAYER_CASE, for what a claim would look at."""
+    if is_unattended(facts):
+        return Layer.NO_WORKERS
+    return Layer.STAGE_FULL if facts.limit is not None else Layer.READY
+
+
+def is_unattended(facts: LaneFacts) -> bool:
+    return not facts.is_judged or (facts.limit is None and not facts.is_attended)
 
 
 def in_layer(
@@ -150,16 +204,22 @@ def in_layer(
 def case_params(facts: Mapping[int, LaneFacts]) -> list[Any]:
     """The parameters of LAYER_CASE in its order. The lists are disjoint where the case tests them in turn."""
     states = list(facts.values())
-    unattended = [one.lane_id for one in states if not one.is_judged or (one.limit is None and not one.is_attended)]
     now = states[0].now if states else None
     return [
         now,
         [one.lane_id for one in states if one.is_held],
         [one.lane_id for one in states if one.retry_until is not None],
-        unattended,
+        [one.lane_id for one in states if is_unattended(one)],
         [one.lane_id for one in states if one.limit is not None],
     ]
 
 
 def _needs(facts: Mapping[int, LaneFacts]) -> list[Any]:
     return [list(facts), [one.needs_until for one in facts.values()]]
+
+
+def _rows(statement: str, params: list[Any]) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, params)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+        return rows
