@@ -17,6 +17,7 @@ from hypothesis import settings as hypothesis_settings
 
 from reviewboard.embedded.postgres import EmbeddedPostgres
 from reviewboard.embedded.valkey import EmbeddedValkey
+from tests.migrated import TEMPLATE, server_with_template
 
 #: Handed to xdist's processes, which inherit the environment of the one that started the server.
 SERVER = "REVIEWBOARD_TEST_DATABASE_URL"
@@ -33,17 +34,16 @@ _folder: Path | None = None
 
 def pytest_configure(config: pytest.Config) -> None:
     if "DATABASE_URL" not in os.environ and SERVER not in os.environ:
-        _start_server()
+        _start_server(config)
     url = os.environ.get("DATABASE_URL") or os.environ[SERVER]
     _use(url)
     _serve_static_as_written()
 
 
-def _start_server() -> None:
+def _start_server(config: pytest.Config) -> None:
     global _server, _folder
     _folder = Path(tempfile.mkdtemp(prefix="rbt-"))
-    _server = EmbeddedPostgres(data=_folder / "pg", sockets=_folder / "s", throwaway=True)
-    _server.start()
+    _server = server_with_template(_folder, config.rootpath / ".pytest_cache" / "migrated")
     os.environ[SERVER] = _server.url("postgres")
 
 
@@ -54,6 +54,8 @@ def _use(url: str) -> None:
     options = {name: value for name, value in database.get("OPTIONS", {}).items() if name != "pool"}
     parsed = environ.Env.db_url_config(url)
     database.update(parsed | {"OPTIONS": options | parsed.get("OPTIONS", {}), "CONN_MAX_AGE": 0})
+    if SERVER in os.environ:
+        database.setdefault("TEST", {})["TEMPLATE"] = TEMPLATE
 
 
 def _serve_static_as_written() -> None:
