@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from django.db import transaction
 
-from queue_core import contract, drainers, figures, presence, ramp, relay, wakeups
+from queue_core import audit, blind_samples, contract, drainers, figures, presence, ramp, recalls, relay, wakeups
 from queue_core.clock import Clock
 from queue_core.models import Lane
 
@@ -19,7 +19,10 @@ SCHEDULER = "scheduler"
 
 
 def tick(*, clock: Clock) -> None:
-    """Sweep, end back-offs, judge guardrails, wake workers. A step that fails does not keep the next from its turn."""
+    """Sweep, judge guardrails, wake workers, go on with what is under way.
+
+    A step that fails does not keep the next from its turn.
+    """
     steps: list[Callable[[], object]] = [
         lambda: presence.scheduler_seen(SCHEDULER, clock=clock),
         lambda: contract.sweep(clock=clock),
@@ -28,6 +31,9 @@ def tick(*, clock: Clock) -> None:
         lambda: _wake_lanes(clock),
         lambda: figures.keep(clock=clock),
         lambda: relay.step(clock=clock),
+        lambda: recalls.go_on(clock=clock),
+        lambda: blind_samples.draw_due(clock=clock),
+        audit.seal_committed,
     ]
     faults = [fault for step in steps if (fault := _fault_of(step)) is not None]
     if faults:

@@ -1,5 +1,6 @@
 from django.conf import settings
 from django.db import models
+from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from queue_core.models.lanes import Lane
@@ -8,11 +9,11 @@ from queue_core.models.lanes import Lane
 class AuditEntry(models.Model):
     """One act of a person or of the system, written in the act's own transaction. Insert-only.
 
-    A sealer chains committed rows later; `number` and `seal` are its columns.
+    A sealer chains committed rows each second (`audit.sealing`); `number` and `seal` are its columns.
     """
 
     at = models.DateTimeField()
-    actor = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+")
+    actor = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+", db_index=False)
     actor_name = models.CharField(max_length=150)
     address = models.GenericIPAddressField(null=True)
     act = models.CharField(max_length=60)
@@ -32,6 +33,8 @@ class AuditEntry(models.Model):
         indexes = [
             models.Index(fields=["lane", "-id"], name="audit_lane"),
             models.Index(fields=["subject_type", "subject_id"], name="audit_subject"),
+            models.Index(fields=["actor", "-id"], name="audit_actor", condition=Q(actor__isnull=False)),
+            models.Index(fields=["id"], name="audit_unsealed", condition=Q(number__isnull=True)),
         ]
 
     def __str__(self) -> str:
