@@ -3,8 +3,10 @@
 from datetime import timedelta
 from random import Random
 
+from django.db import connection
+
 from queue_core import contract
-from queue_core.models import Drainer, Hold, Job, Lane, Presence, Stage
+from queue_core.models import Drainer, Hold, Job, Lane, Presence, Stage, StageRun
 from queue_core.states import AttemptOutcome, HoldReason
 from tests.factories import at, claim, clock, done_job, make_connection, make_lane, waiting_job
 
@@ -59,8 +61,11 @@ def settle(lane: Lane, state: str) -> None:
         case "full":
             Lane.objects.filter(pk=lane.pk).update(cap=1)
         case "rated" | "without_room":
-            lane.run.rate = 1 if state == "rated" else 0
-            lane.run.save()
+            # A run is written once; the jobs of this lane were claimed under it before it was full.
+            with connection.cursor() as cursor:
+                cursor.execute("SET LOCAL session_replication_role = replica")
+                StageRun.objects.filter(pk=lane.run_id).update(rate=1 if state == "rated" else 0)
+                cursor.execute("SET LOCAL session_replication_role = origin")
         case "without_policy":
             Lane.objects.filter(pk=lane.pk).update(policy=None)
         case "shared":
