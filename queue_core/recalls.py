@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Value
 from django.utils.translation import gettext as _
 
-from queue_core import audit, contract, recall_messages
+from queue_core import audit, contract, relay
 from queue_core.clock import Clock
 from queue_core.contract import RecallTerms, lock_lane
 from queue_core.errors import InvalidRequest
@@ -215,7 +215,7 @@ def _is_current() -> Q:
 
 def _delivered(rows: QuerySet[Decision]) -> int:
     messages = Message.objects.filter(decision__in=rows.values("pk"), kind=MessageKind.DECISION)
-    return len(recall_messages.seen_by_somebody(list(messages.values_list("pk", flat=True))))
+    return len(relay.seen_by_somebody(list(messages.values_list("pk", flat=True))))
 
 
 def _checked_deadline(to: RecallTo, after: timedelta | None) -> timedelta | None:
@@ -228,21 +228,19 @@ def _checked_deadline(to: RecallTo, after: timedelta | None) -> timedelta | None
 
 def _write_down(act: Recall, rows: QuerySet[Decision], *, shown: int) -> int:
     """The act and its entries, unless they are not as many as shown. Returns how many there are."""
-    before = transaction.savepoint()
-    act.save(force_insert=True)
-    chosen = rows.order_by("pk").values_list(Value(act.pk), "pk")[: MOST + 1]
-    statement, params = chosen.query.sql_with_params()
-    with connection.cursor() as cursor:
-        cursor.execute(f"INSERT INTO queue_core_recallentry (recall_id, decision_id) {statement}", params)
-        count = int(cursor.rowcount)
+    with transaction.atomic():
+        act.save(force_insert=True)
+        chosen = rows.order_by("pk").values_list(Value(act.pk), "pk")[: MOST + 1]
+        statement, params = chosen.query.sql_with_params()
+        with connection.cursor() as cursor:
+            cursor.execute(f"INSERT INTO queue_core_recallentry (recall_id, decision_id) {statement}", params)
+            count = int(cursor.rowcount)
+        # Undone up to here, and no further: the caller answers with the number.
+        transaction.set_rollback(not count or count != shown)
     if count > MOST:
         raise InvalidRequest(
             _("At most %(most)d decisions are recalled at once: choose fewer.") % {"most": MOST}, field="run"
         )
-    if count != shown or not count:
-        transaction.savepoint_rollback(before)
-    else:
-        transaction.savepoint_commit(before)
     return count
 
 
@@ -258,7 +256,10 @@ def _take_chunk(lane: Lane, act: Recall, clock: Clock) -> int:
     entries = list(pending[:CHUNK])
     terms = RecallTerms(lane, act.by, act.reason, RecallTo(act.to), act.deadline_after)
     done = contract.recall_decisions(
-        [entry.decision_id for entry in entries], terms, withdraw=recall_messages.withdraw, clock=clock
+        [entry.decision_id for entry in entries],
+        terms,
+        withdraw=lambda messages: relay.withdraw(messages, now=clock.now()).delivered,
+        clock=clock,
     )
     now = clock.now()
     for entry in entries:

@@ -5,6 +5,7 @@ mistake is an exception of `queue_core.errors`.
 """
 
 from queue_core.contract.acts import assign, give_back_attempts, move_deadline, pull, refuse_running, requeue
+from queue_core.contract.blind import open_blind_items
 from queue_core.contract.claim import Claim, claim
 from queue_core.contract.complete import Ending, complete
 from queue_core.contract.intake import NewTicket, Received, add, receive, receive_many, supersede, withdraw
@@ -37,6 +38,7 @@ __all__ = [
     "lock_lane",
     "measure_room",
     "move_deadline",
+    "open_blind_items",
     "open_item",
     "open_items",
     "pull",

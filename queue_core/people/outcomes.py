@@ -59,6 +59,8 @@ class Held:
 
 class ResolveOutcome(StrEnum):
     DECIDED = "decided"
+    #: A blind check that agrees with the model: its decision stands.
+    CHECKED = "checked"
     REQUEUED = "requeued"
     ALREADY = "already"
     STALE = "stale"
@@ -68,9 +70,9 @@ class ResolveOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """DECIDED and REQUEUED were written now, ALREADY before by this very assignment; the rest wrote nothing.
+    """DECIDED, CHECKED and REQUEUED were written now, ALREADY before by this very assignment; the rest wrote nothing.
 
-    `decision` is the one written, or with CONFLICT the one in force.
+    `decision` is the one written, or with CHECKED and CONFLICT the one in force.
     """
 
     outcome: ResolveOutcome

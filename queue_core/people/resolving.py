@@ -12,6 +12,7 @@ from queue_core.contract.locks import read_clock
 from queue_core.errors import InvalidRequest
 from queue_core.models import Assignment, Attempt, Decision, Item, Job, ReasonCode, Ticket
 from queue_core.people.assignments import judge_assignment, lock_item
+from queue_core.people.blind import audit_check, checked_before, is_of_check, keep_check
 from queue_core.people.outcomes import Resolved, ResolveOutcome, Stale
 from queue_core.people.rights import require
 from queue_core.states import (
@@ -46,7 +47,8 @@ def resolve(
     """Decide the content of an item: decision, message and audit row are written with the item's end, or not at all.
 
     ALREADY if this assignment decided the same before; STALE if it no longer holds; CONFLICT if the revision has a
-    decision in force. The job's own fields are left alone: a DEAD job that a person decided stays DEAD.
+    decision in force. A blind check that agrees with the model's decision is CHECKED and changes nothing; one that does
+    not replaces it. The job's own fields are left alone: a DEAD job that a person decided stays DEAD.
 
     Raises InvalidRequest for a verdict or note out of bounds and, only where the token holds, for a reason code that
     is missing, not in use, or not for this verdict.
@@ -63,10 +65,17 @@ def resolve(
     if why is not None:
         return Resolved(ResolveOutcome.STALE, why=why)
     head = Decision.objects.filter(ticket=locked.ticket, revision=locked.job.revision, replaced_by__isnull=True).first()
-    if head is not None and head.verdict is not None:
+    is_blind = locked.item.kind == ItemKind.BLIND
+    if head is not None and head.verdict is not None and not (is_blind and is_of_check(head, locked.item)):
         return Resolved(ResolveOutcome.CONFLICT, decision=head)
     ground = _ground(verdict, reason_code)
     assignment = Assignment.objects.get(item=locked.item, fence=token.fence)
+    if is_blind and head is not None:
+        check = keep_check(locked.item, assignment, head, Verdict(verdict), now=now)
+        if check.agrees:
+            contract.close_open_item(locked.job, closed_as=ItemEnd.CHECKED, now=now)
+            audit_check(check, now=now)
+            return Resolved(ResolveOutcome.CHECKED, decision=head)
     decision = _decide(locked, assignment, Verdict(verdict), ground, note, head, now)
     contract.close_open_item(locked.job, closed_as=ItemEnd.DECIDED, now=now)
     tally.count(locked.job.lane_id, f"{tally.DECIDED}.{decision.verdict}", now=now)
@@ -173,6 +182,8 @@ def _decided_before(token: AssignmentToken, person: "AbstractUser", verdict: str
     ground = own.reason_code.code if own is not None and own.reason_code else ""
     if own is not None and (own.verdict, ground) == (verdict, reason_code or ""):
         return Resolved(ResolveOutcome.ALREADY, decision=own)
+    if own is None and checked_before(token, person, verdict):
+        return Resolved(ResolveOutcome.ALREADY)
     return Resolved(ResolveOutcome.STALE, decision=own, why=Stale.ITEM_CLOSED)
 
 
@@ -191,14 +202,17 @@ def _decide(
     now: datetime,
 ) -> Decision:
     # A committed answer was beside the content when the person decided: partly automated, under its policy and run.
-    answer = Attempt.objects.filter(job=locked.job, is_committed=True).first()
+    # In a blind check it was not: the person's decision owes nothing to the model.
+    is_blind = locked.item.kind == ItemKind.BLIND
+    answer = None if is_blind else Attempt.objects.filter(job=locked.job, is_committed=True).first()
+    why = DecisionWhy.SECOND_LOOK if is_blind else DecisionWhy.CORRECTION
     decision = Decision.objects.create(
         ticket=locked.ticket,
         revision=locked.job.revision,
         job=locked.job,
         lane_id=locked.job.lane_id,
         verdict=verdict,
-        why=DecisionWhy.FIRST if head is None else DecisionWhy.CORRECTION,
+        why=DecisionWhy.FIRST if head is None else why,
         replaces=head,
         assignment=assignment,
         person_id=assignment.person_id,

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from queue_core import batch, contract, figures, ramp, recalls, roles
+from queue_core import batch, contract, figures, ramp, recalls, relay, roles
 from queue_core.contract import Ending
 from queue_core.errors import InvalidRequest, NotPermitted
 from queue_core.ledger import auditor
@@ -44,10 +44,11 @@ def recall(lane: Lane, person: Person, *, when: float = 200, shown: int | None =
     return recalls.recall(lane.pk, chosen, person=person, shown=count, clock=clock(when), **({"reason": WHY} | words))
 
 
-def delivered(*decisions: Decision) -> None:
-    """The relay numbered their messages, and somebody read so far."""
-    for decision in decisions:
-        Message.objects.filter(decision=decision, kind="decision").update(number=1000 + decision.pk)
+def delivered(decision: Decision) -> None:
+    """The relay numbered all that was committed, and somebody read up to this one's message."""
+    relay.number_messages(clock=clock(0))
+    number = Message.objects.get(decision=decision, kind="decision").number
+    assert [message.decision for message in relay.page_of_messages(number - 1, 1)] == [decision]
 
 
 def in_force(decision: Decision) -> Decision:
