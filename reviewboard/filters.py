@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 
 from queue_core.models.tickets import MAX_ID
-from queue_core.states import HANDLED_DEATHS, ItemKind, JobState
+from queue_core.states import HANDLED_DEATHS, DeliveryState, ItemKind, JobState, MessageKind
 
 CURSOR = "page"
 
@@ -82,6 +82,29 @@ class ItemsFilter(_Filter):
     @property
     def is_requeueable(self) -> bool:
         return bool(self.lane) and self.kind == ItemKind.DEAD and self.cause in HANDLED_DEATHS
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveriesFilter(_Filter):
+    """Deliveries by endpoint, state and kind of message, or by a ticket's exact id."""
+
+    endpoint: str = ""
+    state: str = ""
+    kind: str = ""
+    ticket: str = ""
+
+    @classmethod
+    def read(cls, query: QueryDict, *, endpoints: Collection[str]) -> Self:
+        return cls(
+            endpoint=_one_of(query.get("endpoint", ""), endpoints),
+            state=_one_of(query.get("state", ""), DeliveryState.values),
+            kind=_one_of(query.get("kind", ""), MessageKind.values),
+            ticket=query.get("ticket", ""),
+        )
+
+    @property
+    def is_impossible(self) -> bool:
+        return "\0" in self.ticket or len(self.ticket) > MAX_ID or not _is_storable(self.ticket)
 
 
 def _one_of(value: str, known: Collection[str]) -> str:

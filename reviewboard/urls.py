@@ -14,6 +14,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("reviewboard.urls_account")),
     path("", include("reviewboard.urls_board")),
     path("", include("reviewboard.urls_desk")),
+    path("", include("reviewboard.urls_deliveries")),
     path("admin/", admin.site.urls),
 ]
 if settings.REVIEWBOARD_DEMO:

@@ -2,6 +2,7 @@
 
 from queue_core.admin.alerts import AlertHookAdmin, AlertSettingsAdmin, AlertSubscriptionAdmin
 from queue_core.admin.connections import ModelConnectionAdmin
+from queue_core.admin.endpoints import EndpointAdmin
 from queue_core.admin.grounds import ReasonCodeAdmin
 from queue_core.admin.lanes import LaneAdmin
 from queue_core.admin.policies import PolicyAdmin
@@ -10,6 +11,7 @@ __all__ = [
     "AlertHookAdmin",
     "AlertSettingsAdmin",
     "AlertSubscriptionAdmin",
+    "EndpointAdmin",
     "LaneAdmin",
     "ModelConnectionAdmin",
     "PolicyAdmin",

@@ -271,6 +271,7 @@ urlpatterns = [
     path("desk/", item, name="desk"),
     path("jobs/", empty, name="jobs"),
     path("outages/", empty, name="outages"),
+    path("deliveries/", empty, name="deliveries"),
     path("living/", living),
     path("act/", act),
     path("", include("reviewboard.urls_account")),
