@@ -3,7 +3,7 @@
 Anything that is not plainly above or below a line is for people. A ruling of MANUAL is never wrong, only slow.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from queue_core.errors import ConfigurationFault
+from queue_core.questions import Problem
 from queue_core.states import Result
 
 MAX_RULES = 400
@@ -26,6 +27,7 @@ class Cause(TextChoices):
     ALL_BELOW = "all_below", gettext_lazy("every score is below its line")
     ABOVE_LINE = "above_line", gettext_lazy("a score reached its line for rejecting")
     GREY_ZONE = "grey_zone", gettext_lazy("a score is in the grey zone")
+    TOO_LOW = "too_low", gettext_lazy("a score is lower than the policy asks for")
     NO_REASON_CODE = "no_reason_code", gettext_lazy("a rejecting score has no reason code")
     MISSING_SCORE = "missing_score", gettext_lazy("the model gave no score for a rule")
     INVALID_SCORE = "invalid_score", gettext_lazy("the model gave a score that is none")
@@ -61,21 +63,36 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class Floor:
+    """A score that must be high: a probability of “approve”, or a confidence.
+
+    Below `least` people decide; where it is `for_approval` only, a score that rejects still rejects.
+    """
+
+    category: str
+    least: float
+    for_approval: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """The rules of one policy version, in the order in which their grounds are preferred. Made by `from_rules`."""
 
     rules: tuple[Rule, ...]
+    floors: tuple[Floor, ...] = ()
 
     def __post_init__(self) -> None:
         # "Every score is below its line" is true of no rules at all, and would approve everything.
-        if not self.rules:
+        if not (self.rules or self.floors):
             raise ConfigurationFault(_("A policy needs at least one rule."))
 
     @classmethod
     def from_rules(cls, data: object, *, codes: Collection[str] | None = None) -> Self:
-        """The policy in a list of {category, reject_at, approve_below, reason_code}; PolicyFault if it is none.
+        """The policy in a list of rules; PolicyFault if it is none.
 
-        `codes`, if given, are the reason codes that may be named.
+        A rule is {category, reject_at, approve_below, reason_code}, or names the least score that a category needs:
+        {category, approve_at} to be approved, {category, people_below} to be judged by the model at all. `codes`, if
+        given, are the reason codes that may be named.
         """
         if not isinstance(data, list) or not 1 <= len(data) <= MAX_RULES:
             message = _("A list of 1 to %(most)d rules is needed.") % {"most": MAX_RULES}
@@ -84,13 +101,23 @@ class Policy:
         rules = [reader.rule(f"rules[{number}]", entry) for number, entry in enumerate(data)]
         if reader.problems:
             raise PolicyFault(reader.problems)
-        return cls(tuple(rule for rule in rules if rule is not None))
+        return cls(
+            tuple(rule for rule in rules if isinstance(rule, Rule)),
+            tuple(rule for rule in rules if isinstance(rule, Floor)),
+        )
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """Every category that is judged, each of which must have a score."""
+        return (*(rule.category for rule in self.rules), *(floor.category for floor in self.floors))
 
     def judge(self, scores: Mapping[str, object], *, codes: Collection[str] | None = None) -> Ruling:
         """The ruling for `scores`. `codes`, if given, are the reason codes in use: one retired since is no ground."""
-        for rule in self.rules:
-            if unsound := _unsound(rule, scores):
+        for category in self.categories:
+            if unsound := _unsound(category, scores):
                 return unsound
+        if low := _too_low([floor for floor in self.floors if not floor.for_approval], scores):
+            return low
         sound = [(rule, _number(scores[rule.category])) for rule in self.rules]
         rejecting = [(rule, score) for rule, score in sound if score >= rule.reject_at]
         if rejecting:
@@ -98,14 +125,25 @@ class Policy:
         for rule, score in sound:
             if score >= rule.approve_below:
                 return Ruling(Result.MANUAL, Cause.GREY_ZONE, params=_lines(rule, score))
-        return Ruling(Result.APPROVED, Cause.ALL_BELOW)
+        return _too_low([floor for floor in self.floors if floor.for_approval], scores) or Ruling(
+            Result.APPROVED, Cause.ALL_BELOW
+        )
 
 
-def _unsound(rule: Rule, scores: Mapping[str, object]) -> Ruling | None:
-    params: dict[str, Param] = {"category": rule.category}
-    if rule.category not in scores:
+def _too_low(floors: Sequence[Floor], scores: Mapping[str, object]) -> Ruling | None:
+    for floor in floors:
+        score = _number(scores[floor.category])
+        if score < floor.least:
+            params: dict[str, Param] = {"category": floor.category, "score": score, "least": floor.least}
+            return Ruling(Result.MANUAL, Cause.TOO_LOW, params=params)
+    return None
+
+
+def _unsound(category: str, scores: Mapping[str, object]) -> Ruling | None:
+    params: dict[str, Param] = {"category": category}
+    if category not in scores:
         return Ruling(Result.MANUAL, Cause.MISSING_SCORE, params=params)
-    score = scores[rule.category]
+    score = scores[category]
     if score is None:
         return Ruling(Result.MANUAL, Cause.REFUSED, params=params)
     # NaN fails both comparisons. True and False are numbers to Python, but no scores.
@@ -136,14 +174,6 @@ def _lines(rule: Rule, score: float) -> dict[str, Param]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One mistake in a policy's JSON. `field` is a path such as `rules[0].reject_at`."""
-
-    field: str
-    message: str
-
-
 class PolicyFault(ConfigurationFault):
     """A policy whose JSON breaks the rules; it names every mistake at once."""
 
@@ -156,16 +186,21 @@ class _Reader:
     """Reads rules and keeps what is wrong, so that a person hears all of it at once."""
 
     FIELDS = ("category", "reject_at", "approve_below", "reason_code")
+    #: What makes a rule one that asks for a high score, and whether for approving alone.
+    FLOORS = {"approve_at": True, "people_below": False}
 
     def __init__(self, codes: Collection[str] | None) -> None:
         self.problems: list[Problem] = []
         self._codes = codes
         self._seen: set[str] = set()
 
-    def rule(self, path: str, entry: object) -> Rule | None:
+    def rule(self, path: str, entry: object) -> Rule | Floor | None:
         if not isinstance(entry, dict):
             self._add(path, _("A rule is an object with category, reject_at, approve_below and reason_code."))
             return None
+        floor = next((name for name in self.FLOORS if name in entry), None)
+        if floor is not None and "reject_at" not in entry:
+            return self._floor(path, entry, floor)
         for name in sorted(str(key) for key in entry.keys() - set(self.FIELDS)):
             self._add(f"{path}.{name[:MAX_NAME]}", _("A rule has no such field."))
         category = self._category(f"{path}.category", entry.get("category"))
@@ -178,6 +213,18 @@ class _Reader:
             message = _("%(value)s is not below reject_at, which is %(limit)s: the two lines must not meet or cross.")
             self._add(f"{path}.approve_below", message % {"value": approve_below, "limit": reject_at})
         return Rule(category, reject_at, approve_below, reason_code)
+
+    def _floor(self, path: str, entry: Mapping[str, object], name: str) -> Floor | None:
+        for other in sorted(str(key) for key in entry.keys() - {"category", name}):
+            self._add(f"{path}.{other[:MAX_NAME]}", _("A rule with %(name)s has no such field.") % {"name": name})
+        category = self._category(f"{path}.category", entry.get("category"))
+        least = self._line(f"{path}.{name}", entry.get(name))
+        if category is None or least is None:
+            return None
+        if least == 0:
+            # Nothing is below 0: it would look like a check and be none.
+            self._add(f"{path}.{name}", _("A number above 0 is needed."))
+        return Floor(category, least, self.FLOORS[name])
 
     def _add(self, path: str, message: str) -> None:
         self.problems.append(Problem(path, message))

@@ -13,6 +13,8 @@ from queue_core.contract.rules import is_resumable
 from queue_core.errors import ConfigurationFault, InvalidRequest
 from queue_core.models import AuditEntry, Hold, Lane, Policy, ReasonCode, Stage, StageRun
 from queue_core.policy import Policy as Rules
+from queue_core.policy_fit import misfits
+from queue_core.questions import read_questions
 from queue_core.ramp_checks import checked_reason, require
 from queue_core.ramp_judge import streak_reason
 from queue_core.ramp_outages import EntryCode, write_entry
@@ -132,8 +134,9 @@ def force_policy(
 ) -> Acted:
     """Put a version of the lane's policy into force: a new run of the same stage at the same cap, to be soaked again.
 
-    On hold it is in force from the next run on. `replaces`, if given, is the version that was shown as in force. Raises
-    InvalidRequest for a policy of another lane or one whose rules are broken.
+    On hold it is in force from the next run on. `replaces`, if given, is the version that was shown as in force. Where
+    the lane asks for two persons, whoever made the version may not be the one: MADE_BY_THE_SAME. Raises InvalidRequest for
+    a policy of another lane, one whose rules or questions are broken, or one that the lane's connection cannot answer.
     """
     require(person, FORCE)
     reason = checked_reason(reason)
@@ -144,6 +147,8 @@ def force_policy(
         return _forced_already(lane, RampOutcome.UNCHANGED)
     if replaces is not None and replaces != lane.policy_id:
         return _forced_already(lane, RampOutcome.POLICY_DIFFERS)
+    if lane.two_person_rule and policy.made_by_id == person.pk:
+        return Acted(RampOutcome.MADE_BY_THE_SAME, lane.run, by=policy.made_by, at=policy.made_at)
     before = {"policy": lane.policy.version if lane.policy else None, "run": lane.run_id}
     run, cap = lane.run, lane.cap
     figures = gate.read(lane, now=now).frozen()
@@ -231,14 +236,17 @@ def _forced_already(lane: Lane, outcome: RampOutcome) -> Acted:
 
 
 def _sound_policy(lane: Lane, policy_id: int) -> Policy:
-    policy = Policy.objects.filter(pk=policy_id, lane=lane).first()
+    policy = Policy.objects.filter(pk=policy_id, lane=lane).select_related("made_by").first()
     if policy is None:
         raise InvalidRequest(_("This lane has no such policy."), field="policy")
     codes = set(ReasonCode.objects.filter(is_active=True, is_for_rejection=True).values_list("code", flat=True))
     try:
-        Rules.from_rules(policy.rules, codes=codes)
+        rules, questions = Rules.from_rules(policy.rules, codes=codes), read_questions(policy.questions)
     except ConfigurationFault as fault:
         raise InvalidRequest(str(fault), field="policy") from fault
+    if problems := misfits(rules, questions, lane.connection):
+        told = " ".join(f"{problem.field}: {problem.message}" for problem in problems)
+        raise InvalidRequest(told, field="policy")
     return policy
 
 

@@ -97,13 +97,15 @@ class RampOutcome(StrEnum):
     NOT_LOWER = "not_lower"
     #: Another version of the policy is in force than was shown.
     POLICY_DIFFERS = "policy_differs"
+    #: The lane asks for two persons, and this one made the version.
+    MADE_BY_THE_SAME = "made_by_the_same"
     UNCHANGED = "unchanged"
     #: The run keeps nothing back, or it still runs: then a raise accepts it.
     NOTHING_KEPT_BACK = "nothing_kept_back"
     #: The run keeps back more or fewer decisions than were shown.
     OTHERS_KEPT_BACK = "others_kept_back"
     #: Two persons are asked for, and this one raised the run.
-    SECOND_PERSON = "second_person"
+    SAME_PERSON = "same_person"
 
 
 @dataclass(frozen=True, slots=True)

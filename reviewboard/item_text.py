@@ -72,6 +72,12 @@ def _why_manual(item: Item) -> str:
         return _(
             "The model would reject for “%(category)s” (%(score)s), but the policy names no reason code for it."
         ) % _numbers(item.params)
+    if has_score and item.cause == Cause.TOO_LOW:
+        return _("The model was not sure: its score for “%(category)s” is %(score)s, below the %(least)s it needs.") % {
+            "category": str(item.params["category"]),
+            "score": score_text(item.params["score"]),
+            "least": score_text(item.params["least"]),
+        }
     return _("The model handed it over: %(cause)s.") % {"cause": cause_text(item.kind, item.cause)}
 
 

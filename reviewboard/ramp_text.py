@@ -12,6 +12,7 @@ from queue_core.gate_lines import Figure as GateFigure
 from queue_core.hold import Held
 from queue_core.models import Lane, StageRun
 from queue_core.ramp import Acted, Missing, MissingCode, Raised, RaiseOutcome, RampOutcome
+from reviewboard.models import Person
 from reviewboard.shapes import Conflict, Text
 from reviewboard.templatetags.board import count, duration
 
@@ -138,6 +139,9 @@ def _act_what(acted: Acted) -> str:
         RampOutcome.CONNECTION_DIFFERS: _("The connection is not the one that was approved: only the probe leads out."),
         RampOutcome.NOT_LOWER: _("That is not a lower stage than the one that runs."),
         RampOutcome.POLICY_DIFFERS: _("Another version of the policy was put into force meanwhile."),
+        RampOutcome.MADE_BY_THE_SAME: _(
+            "This lane asks for two persons: whoever made the version is not the one who puts it into force."
+        ),
         RampOutcome.UNCHANGED: _("Nothing was changed: it stands so already."),
     }[acted.outcome]
 
@@ -148,7 +152,17 @@ def policy_conflict(lane: Lane, acted: Acted) -> Conflict:
     now_is = [(_("Policy"), in_force), *_now_is(lane)]
     # The machine forces no policy: where nobody is named, nobody did.
     who = _who(acted.by) if acted.by is not None else ""
-    return Conflict(what=_act_what(acted), who=who, at=acted.at, now_is=now_is)
+    what = _act_what(acted)
+    if acted.outcome == RampOutcome.MADE_BY_THE_SAME and not _others_who_may_force(acted.by).exists():
+        what = _(
+            "This lane asks for two persons, and nobody else may put a policy into force: give somebody the right."
+        )
+    return Conflict(what=what, who=who, at=acted.at, now_is=now_is)
+
+
+def _others_who_may_force(maker: Any) -> Any:
+    may_force = Person.objects.with_perm("queue_core.force_policy", backend="django.contrib.auth.backends.ModelBackend")
+    return may_force.exclude(pk=maker.pk) if maker is not None else may_force
 
 
 def hold_conflict(lane: Lane, held: Held) -> Conflict:
