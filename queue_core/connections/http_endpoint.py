@@ -23,6 +23,7 @@ from queue_core.connections.network.transport import KeyPlace
 from queue_core.connections.pointers import Nowhere, at, check_pointer
 from queue_core.errors import ConfigurationFault
 from queue_core.models import ModelConnection
+from queue_core.questions import Question
 
 #: What a template may name. A text that is one of these alone becomes the value itself, of whatever type it is.
 PLACES = ("text", "evidence", "images", "ticket", "source", "revision", "model", "policy_version", "fence")
@@ -59,6 +60,9 @@ class HttpWire:
     def share_of_ours(self, parcel: Parcel) -> float:
         ours = len(json.dumps(self.template))
         return ours / (ours + parcel.contents[0].size)
+
+    def categories(self, questions: Sequence[Question]) -> Sequence[str]:
+        return list(self.scores)
 
     async def ask(self, client: httpx2.AsyncClient, parcel: Parcel, terms: Terms) -> Sequence[Answer]:
         [call], [content] = parcel.calls, parcel.contents

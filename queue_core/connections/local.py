@@ -17,6 +17,7 @@ from queue_core.connections.answers import Answer, InputRejected, Misconfigured,
 from queue_core.connections.base import Call, Health
 from queue_core.connections.evidence_text import NoText, text_of
 from queue_core.models import ModelConnection
+from queue_core.questions import Question
 
 CATEGORY = "offensive"
 PACKAGE = "alt-profanity-check"
@@ -79,6 +80,10 @@ class LocalConnection:
     allow_restricted: bool
     load: Callable[[], Weights] = weights
     at_once: int = AT_ONCE
+    asks: bool = False
+
+    def categories(self, questions: Sequence[Question]) -> Sequence[str]:
+        return (CATEGORY,)
 
     def prepare(self) -> None:
         try:

@@ -25,7 +25,7 @@ from queue_core.connections.network.reading import (
 from queue_core.connections.network.sending import Terms, Unreadable
 from queue_core.connections.openai_package import ADDRESS, check_installed, client_for, plain, said
 from queue_core.models import ModelConnection
-from queue_core.questions import Choice, Predicate, Question, Scale
+from queue_core.questions import Choice, Predicate, Question, Scale, categories_of
 
 #: What is sent of the evidence: its words, or the whole of it as JSON.
 SENDS = ("text", "evidence")
@@ -44,6 +44,9 @@ class DecisionsWire:
     def share_of_ours(self, parcel: Parcel) -> float:
         ours = len(json.dumps(questions_of(parcel.calls[0].questions)))
         return ours / (ours + parcel.contents[0].size)
+
+    def categories(self, questions: Sequence[Question]) -> Sequence[str]:
+        return categories_of(questions)
 
     async def ask(self, client: httpx2.AsyncClient, parcel: Parcel, terms: Terms) -> Sequence[Answer]:
         [call], [content] = parcel.calls, parcel.contents

@@ -12,6 +12,7 @@ from queue_core.connections.network.reading import Scores, list_of, number_of, o
 from queue_core.connections.network.sending import Terms, Unreadable
 from queue_core.connections.openai_package import ADDRESS, check_installed, client_for, plain, said
 from queue_core.models import ModelConnection
+from queue_core.questions import Question
 
 MODEL = "omni-moderation-latest"
 MOST_TOGETHER = 256
@@ -30,6 +31,9 @@ class ModerationsWire:
 
     def share_of_ours(self, parcel: Parcel) -> float:
         return 0.0
+
+    def categories(self, questions: Sequence[Question]) -> None:
+        return None
 
     async def ask(self, client: httpx2.AsyncClient, parcel: Parcel, terms: Terms) -> Sequence[Answer]:
         package = client_for(self.address, client, terms)

@@ -22,7 +22,7 @@ from queue_core.connections.network.reading import (
 )
 from queue_core.connections.network.sending import Terms, Unreadable, post_json
 from queue_core.models import ModelConnection
-from queue_core.questions import Choice, Option, Predicate, Question, Scale
+from queue_core.questions import Choice, Option, Predicate, Question, Scale, categories_of
 
 SENDS = ("text", "evidence")
 
@@ -39,6 +39,9 @@ class SystemOneWire:
     def share_of_ours(self, parcel: Parcel) -> float:
         ours = len(json.dumps(questions_of(parcel.calls[0].questions)))
         return ours / (ours + parcel.contents[0].size)
+
+    def categories(self, questions: Sequence[Question]) -> Sequence[str]:
+        return categories_of(questions)
 
     async def ask(self, client: httpx2.AsyncClient, parcel: Parcel, terms: Terms) -> Sequence[Answer]:
         [call], [content] = parcel.calls, parcel.contents

@@ -22,6 +22,7 @@ from queue_core.connections.network.outcomes import SENTENCES, misconfigured
 from queue_core.connections.network.secret import Secret, key_named
 from queue_core.connections.network.sending import BadStatus, Terms, exchange
 from queue_core.connections.network.transport import BEARER, KeyPlace
+from queue_core.questions import Question
 
 #: A call ends by itself this much before its limit, so that its own answer says how, instead of a plain timeout.
 BEFORE_LIMIT = 0.05
@@ -70,6 +71,10 @@ class Wire(Protocol):
     @property
     def sends_images(self) -> bool: ...
 
+    def categories(self, questions: Sequence[Question]) -> Sequence[str] | None:
+        """The names of the scores that an answer to these questions brings; None where only the server knows."""
+        ...
+
     def share_of_ours(self, parcel: Parcel) -> float:
         """How much of the request, from 0 to 1, is not the tickets' own."""
         ...
@@ -94,6 +99,13 @@ class NetworkConnection:
     allow_restricted: bool = False
     clock: Clock = DATABASE_CLOCK
     _moment: tuple[datetime, float] | None = field(default=None, init=False)
+
+    @property
+    def asks(self) -> bool:
+        return self.wire.asks
+
+    def categories(self, questions: Sequence[Question]) -> Sequence[str] | None:
+        return self.wire.categories(questions)
 
     def prepare(self) -> None:
         # Calls run where no database may be touched; from here on the time is counted on.
