@@ -234,10 +234,11 @@ def _lease(
 def _tally(
     lane: Lane, rows: list[tuple[Any, ...]], now: datetime, *, taken_over: Collection[int], rested: Collection[int]
 ) -> None:
-    for job_id, *_token, deadline, severity, _number, _budget, _s, _t, _e, _r, queued_at, _closed in rows:
+    for job_id, *_token, deadline, severity, number, budget, _s, _t, _e, _r, queued_at, _closed in rows:
         tally.claimed(lane.pk, queued_at=queued_at, now=now)
         if job_id not in taken_over:
-            tally.leased(lane.pk, deadline=deadline, severity=severity, rested=job_id in rested, now=now)
+            rests, left = job_id in rested, budget - number + 1
+            tally.leased(lane.pk, deadline=deadline, severity=severity, left=left, rested=rests, now=now)
     tally.ended(lane.pk, AttemptOutcome.LEASE_EXPIRED, now=now, number=rows[0][-1] if rows else 0)
 
 

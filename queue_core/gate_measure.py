@@ -1,14 +1,15 @@
-"""The gate's figures, read from rows. Nothing here writes."""
+"""The gate's figures, read from the kept ones and from rows of the present run. Nothing here writes."""
 
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
 from django.db.models import Min, QuerySet
 
-from queue_core import gate_sql
+from queue_core import gate_sql, sums, tally
 from queue_core.batch import usual_call
+from queue_core.clock import EPOCH, LATEST
 from queue_core.contract import running_leases
 from queue_core.gate_lines import Counts
 from queue_core.models import Attempt, Item, Job, Lane, Message, StageRun
@@ -18,6 +19,8 @@ from queue_core.states import (
     NOT_OPEN_TICKETS,
     TIMEOUT_OUTCOMES,
     UNEXECUTED_OUTCOMES,
+    AttemptOutcome,
+    DeadReason,
     JobState,
     MessageState,
     Result,
@@ -29,12 +32,22 @@ CALLS = [outcome.value for outcome in (*ENDING_OUTCOMES, *ERROR_OUTCOMES, *TIMEO
 UNTIMED = [outcome.value for outcome in UNEXECUTED_OUTCOMES]
 #: Counts beyond this are shown as "20,000+".
 COUNT_LIMIT = 20_001
-TIMES_LEFT = ("over", "under_15_min", "under_1_h", "under_4_h", "more")
+MORE = "more"
+#: Names of times left, with the end of each.
+TIMES_LEFT = {
+    "over": timedelta(0),
+    "under_15_min": timedelta(minutes=15),
+    "under_1_h": timedelta(hours=1),
+    "under_4_h": timedelta(hours=4),
+    MORE: timedelta.max,
+}
+#: The claims of a longer run are told by the minutes since its beginning instead of row by row.
+MOST_CLAIMS_READ = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a person weighs beside the gate's lines. Every count is capped at COUNT_LIMIT."""
+    """What a person weighs beside the gate's lines. Counts of rows are capped at COUNT_LIMIT."""
 
     oldest_ready: datetime | None = None
     oldest_held: datetime | None = None
@@ -91,7 +104,7 @@ def measure_load(lane: Lane, run: StageRun | None, *, now: datetime) -> Load:
         **_claims(run),
         running=running_leases([lane.pk], now=now),
         expired=_capped(Job.objects.filter(lane=lane, state=JobState.LEASED, lease_until__lte=now)),
-        people_waiting=_capped(people),
+        people_waiting=_people_waiting(lane),
         people_oldest=people.aggregate(oldest=Min("opened_at"))["oldest"],
         kept_back=_kept_back(run),
     )
@@ -108,30 +121,50 @@ def _oldest(lane: Lane, now: datetime) -> dict[str, Any]:
 
 
 def _waiting(lane: Lane, now: datetime) -> dict[str, Any]:
-    times, attempts, severities = dict.fromkeys(TIMES_LEFT, 0), dict[str, int](), dict[str, int]()
-    last = 0
-    for time_left, attempts_left, severity, count in _rows(gate_sql.WAITING, lane=lane.pk, now=now, limit=COUNT_LIMIT):
-        times[time_left] += count
-        attempts[str(attempts_left)] = attempts.get(str(attempts_left), 0) + count
-        severities[str(severity)] = severities.get(str(severity), 0) + count
-        last += count if attempts_left <= 1 else 0
+    """From the kept figures: exact, and by whole minutes of the deadline, of which the present one is not over."""
+    held = sums.totals([lane.pk])[lane.pk]
+    times, severities = dict.fromkeys(TIMES_LEFT, 0), dict[str, int]()
+    for minute, severity, number in sums.due([lane.pk], since=EPOCH, until=LATEST)[lane.pk]:
+        times[_time_left(minute, now)] += number
+        severities[str(severity)] = severities.get(str(severity), 0) + number
+    start = f"{tally.LEFT}."
+    attempts = {code.removeprefix(start): n for code, n in sorted(held.items()) if code.startswith(start) and n}
     return {
-        "waiting": sum(times.values()),
+        "waiting": held.get(JobState.WAITING.value, 0),
         "by_time_left": times,
         "by_attempts_left": attempts,
-        "by_severity": severities,
-        "last_attempt": last,
+        "by_severity": dict(sorted(severities.items())),
+        "last_attempt": attempts.get("1", 0),
     }
+
+
+def _time_left(minute: datetime, now: datetime) -> str:
+    left = minute - tally.minute_of(now)
+    return next((name for name, end in TIMES_LEFT.items() if left < end), MORE)
 
 
 def _claims(run: StageRun | None) -> dict[str, Any]:
     if run is None:
         return {}
+    counts = sums.counts([run.lane_id], since=run.started_at, until=run.ended_at or LATEST)[run.lane_id]
+    if counts.claimed > MOST_CLAIMS_READ:
+        return {
+            "claims": counts.claimed,
+            "leases_expired": counts.ended(AttemptOutcome.LEASE_EXPIRED.value),
+            "budgets_spent": counts.of(f"{tally.DIED}.{DeadReason.ATTEMPTS.value}"),
+            "results": {result.value: number for result, number in counts.results.items()},
+        }
     claims, expired, spent, approved, rejected, manual = _row(
         gate_sql.CLAIMS_OF_RUN, lane=run.lane_id, run=run.pk, since=run.started_at, limit=COUNT_LIMIT
     )
     results = {Result.APPROVED.value: approved, Result.REJECTED.value: rejected, Result.MANUAL.value: manual}
     return {"claims": claims, "leases_expired": expired, "budgets_spent": spent, "results": results}
+
+
+def _people_waiting(lane: Lane) -> int:
+    start, not_open = f"{tally.ITEM}.", {f"{tally.ITEM}.{kind.value}" for kind in NOT_OPEN_TICKETS}
+    held = sums.totals([lane.pk])[lane.pk]
+    return sum(number for code, number in held.items() if code.startswith(start) and code not in not_open)
 
 
 def _kept_back(run: StageRun | None) -> int:

@@ -22,23 +22,6 @@ SELECT count(*),
 FROM calls
 """
 
-#: What waits, nearest deadline first. Ordered so that where the limit cuts, the short times left are still exact.
-WAITING = """
-WITH waiting AS (
-  SELECT deadline, severity, max_attempts - attempts AS attempts_left FROM queue_core_job
-  WHERE lane_id = %(lane)s AND state = 'WAITING'
-  ORDER BY deadline, id
-  LIMIT %(limit)s)
-SELECT CASE WHEN deadline <= %(now)s THEN 'over'
-            WHEN deadline <= %(now)s + interval '15 minutes' THEN 'under_15_min'
-            WHEN deadline <= %(now)s + interval '1 hour' THEN 'under_1_h'
-            WHEN deadline <= %(now)s + interval '4 hours' THEN 'under_4_h'
-            ELSE 'more' END,
-       GREATEST(attempts_left, 0), severity, count(*)
-FROM waiting
-GROUP BY 1, 2, 3
-"""
-
 #: What became of a run's claims.
 CLAIMS_OF_RUN = """
 WITH claims AS (

@@ -38,6 +38,9 @@ LATENCY = "latency"
 
 #: Codes of what a lane holds now: "WAITING", "LEASED", "DONE", "DEAD.deadline", ..., and open items: "item.manual".
 RESTING = "resting"
+#: WAITING jobs by the attempts that they have left: "left.1" is on its last; the last code holds all with more.
+LEFT = "left"
+MOST_LEFT = 10
 ITEM = "item"
 
 #: Where the buckets of waits before a claim, and of calls, end; one bucket more holds what is longer.
@@ -58,6 +61,8 @@ class Standing(Protocol):
     available_at: datetime | None
     deadline: datetime
     severity: int
+    attempts: int
+    max_attempts: int
 
 
 @dataclass(slots=True)
@@ -119,6 +124,7 @@ def enters(job: Standing, *, now: datetime, number: int = 1) -> None:
     changes.totals[f"{state}.{job.dead_reason}" if state == JobState.DEAD.value else state] += number
     if state == JobState.WAITING.value:
         changes.due[f"{minute_number(job.deadline)}.{job.severity}"] += number
+        changes.totals[left_code(job.max_attempts - job.attempts)] += number
         if job.available_at is not None:
             changes.totals[RESTING] += number
 
@@ -128,12 +134,16 @@ def leaves(job: Standing, *, now: datetime) -> None:
     enters(job, now=now, number=-1)
 
 
-def leased(lane_id: int, *, deadline: datetime, severity: int, rested: bool, now: datetime) -> None:
-    """Note that a job, WAITING until now, is LEASED: as leaving and entering, for rows that were never read whole."""
+def leased(lane_id: int, *, deadline: datetime, severity: int, left: int, rested: bool, now: datetime) -> None:
+    """Note that a job, WAITING until now, is LEASED: as leaving and entering, for rows that were never read whole.
+
+    `left` is how many attempts it had left while it waited.
+    """
     changes = _changes(lane_id, now)
     changes.totals[JobState.WAITING.value] -= 1
     changes.totals[JobState.LEASED.value] += 1
     changes.due[f"{minute_number(deadline)}.{severity}"] -= 1
+    changes.totals[left_code(left)] -= 1
     if rested:
         changes.totals[RESTING] -= 1
 
@@ -158,6 +168,11 @@ def ended(lane_id: int, outcome: str, *, now: datetime, latency: timedelta | Non
 def bucket(length: timedelta, ends: Sequence[timedelta]) -> int:
     """The number of the bucket, from 0: bucket i ends before `ends[i]`, and the last has no end. As `width_bucket`."""
     return bisect_right(ends, length)
+
+
+def left_code(left: int) -> str:
+    """The code of WAITING jobs with so many attempts left. A job always waits with one."""
+    return f"{LEFT}.{min(max(left, 1), MOST_LEFT)}"
 
 
 def minute_of(moment: datetime) -> datetime:

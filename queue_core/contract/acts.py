@@ -191,7 +191,7 @@ def refuse_running(lane_id: int, *, clock: Clock) -> int:
         state=JobState.WAITING, fence=F("fence") + 1, attempts=Least("attempts", "max_attempts") - 1
     )
     for job in running:
-        job.state = JobState.WAITING
+        job.state, job.attempts = JobState.WAITING, min(job.attempts, job.max_attempts) - 1
     tally.enter_all(running, now=now)
     return len(running)
 
@@ -220,6 +220,7 @@ def _mark_of_raised_fence(job: Job, outcome: AttemptOutcome, now: datetime) -> A
 
 
 @transaction.atomic
+@tally.kept()
 def give_back_attempts(attempt_ids: Iterable[int]) -> int:
     """Give back the budget of ended, charged attempts whose jobs still wait; each once. Returns how many.
 
@@ -234,16 +235,27 @@ def give_back_attempts(attempt_ids: Iterable[int]) -> int:
     )
     # Read again under the jobs' locks. A requeue since then began a new budget, to which it was never charged.
     given = [
-        (attempt.pk, attempt.job_id)
+        (attempt.pk, attempt.job_id, attempt.ended_at)
         for attempt in charged.filter(job__in=list(jobs))
         if attempt.started_at >= jobs[attempt.job_id].queued_at
     ]
-    Attempt.objects.filter(pk__in=[attempt_id for attempt_id, _ in given]).update(is_charged=False)
-    per_job = Counter(job_id for _, job_id in given)
+    Attempt.objects.filter(pk__in=[attempt_id for attempt_id, _job, _end in given]).update(is_charged=False)
+    per_job = Counter(job_id for _attempt, job_id, _end in given)
+    _tally_given_back(jobs, per_job, [end for _attempt, _job, end in given if end is not None])
     for number in sorted(set(per_job.values())):
         pks = [job_id for job_id, count in per_job.items() if count == number]
         Job.objects.filter(pk__in=pks).update(attempts=Greatest(F("attempts") - number, 0))
     return len(given)
+
+
+def _tally_given_back(jobs: dict[int, Job], per_job: Counter[int], ends: Sequence[datetime]) -> None:
+    """Only what waits changes its standing, and nothing that is counted by the minute: any time will do."""
+    for job_id, number in per_job.items():
+        job = jobs[job_id]
+        if job.state == JobState.WAITING:
+            tally.leaves(job, now=max(ends))
+            job.attempts = max(job.attempts - number, 0)
+            tally.enters(job, now=max(ends))
 
 
 def _take_out(jobs: Sequence[Job], now: datetime) -> None:

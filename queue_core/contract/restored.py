@@ -62,6 +62,6 @@ def leave_unknown(lane_id: int, *, clock: Clock, limit: int = BATCH) -> LeftUnkn
         state=JobState.WAITING, fence=F("fence") + 1, attempts=Least("attempts", "max_attempts") - 1
     )
     for job in cut_short:
-        job.state = JobState.WAITING
+        job.state, job.attempts = JobState.WAITING, min(job.attempts, job.max_attempts) - 1
     tally.enter_all(cut_short, now=now)
     return LeftUnknown(len(cut_short), len(expired))

@@ -1,33 +1,23 @@
 """The figures of the board: a few per lane, each a panel that may be kept from before."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import connection
 
-from queue_core import where
+from queue_core import sums, tally, where
 from queue_core.figures.flow import Flow, flows
 from queue_core.figures.panels import Panel, read_panel
 from queue_core.models import Lane, Outage
 from queue_core.ramp_outages import is_steady, lanes_of
 from queue_core.states import Exposure
-from queue_core.where import COUNT_CAP, LaneFacts, LayerTable
+from queue_core.where import LaneFacts, LayerTable
 
 SOON = timedelta(hours=1)
 #: So many of the oldest waiting are asked what their content does meanwhile.
-EXPOSURE_SAMPLE = 2_000
-
-#: Waiting jobs whose deadline passes in the next hour. At most COUNT_CAP of a lane are read.
-PASSING = """
-SELECT l.id, s.severity, count(*)
-FROM unnest(%s::bigint[]) AS l(id)
-CROSS JOIN LATERAL (
-  SELECT severity FROM queue_core_job
-  WHERE lane_id = l.id AND state = 'WAITING' AND deadline > %s AND deadline <= %s ORDER BY deadline LIMIT %s
-) s
-GROUP BY l.id, s.severity
-"""
+EXPOSURE_SAMPLE = 200
 
 EXPOSED = """
 SELECT DISTINCT l.id, t.exposure
@@ -121,13 +111,17 @@ def board(lanes: Sequence[Lane], *, now: datetime) -> list[LaneFigures]:
 
 
 def passing_soon(lane_ids: Collection[int], *, now: datetime) -> dict[int, Mapping[int, int]]:
-    """Waiting tickets whose deadline passes in the next hour, by severity, the most severe first."""
-    found: dict[int, dict[int, int]] = {pk: {} for pk in lane_ids}
-    with connection.cursor() as cursor:
-        cursor.execute(PASSING, [list(lane_ids), now, now + SOON, COUNT_CAP])
-        for lane, severity, number in sorted(cursor.fetchall(), reverse=True):
-            found[lane][severity] = number
-    return dict(found)
+    """Waiting tickets whose deadline passes in the next hour, by severity, the most severe first.
+
+    By whole minutes, the present one among them, so that none is missed that passes in this very minute.
+    """
+    found: dict[int, Mapping[int, int]] = {}
+    for lane, minutes in sums.due(lane_ids, since=tally.minute_of(now), until=tally.minute_of(now + SOON)).items():
+        severities: Counter[int] = Counter()
+        for _minute, severity, number in minutes:
+            severities[severity] += number
+        found[lane] = {severity: severities[severity] for severity in sorted(severities, reverse=True)}
+    return found
 
 
 def exposed(lane_ids: Collection[int]) -> dict[int, Exposure | None]:

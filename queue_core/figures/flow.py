@@ -1,4 +1,4 @@
-"""What came in and what went out of each lane lately, by probes of time-ordered indexes."""
+"""What came in and what went out of each lane lately, from the kept figures."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -6,43 +6,44 @@ from datetime import datetime, timedelta
 
 from django.db import connection
 
-#: Flow is told over this long.
+from queue_core import sums, tally
+from queue_core.states import ERROR_OUTCOMES, TIMEOUT_OUTCOMES, Result
+
+#: Flow is told over this many whole minutes, and what has passed of the present one.
 WINDOW = timedelta(minutes=5)
-#: The newest jobs are walked back until here; more arrivals than this in the window read as at least so many.
-MOST_WALKED = 10_001
-
-#: Jobs have no index by their time of arrival: one more on the hot table would be paid for by every claim. Their keys
-#: rise with time, so the newest are walked back by the primary key and stop at the limit.
-ARRIVED = """
-SELECT lane_id, count(*) FROM (
-  SELECT lane_id, added_at FROM queue_core_job ORDER BY id DESC LIMIT %s
-) newest
-WHERE added_at > %s AND added_at <= %s GROUP BY lane_id
-"""
-
-ENDED = """
-SELECT l.id,
-  (SELECT count(*) FROM queue_core_decision d
-   WHERE d.lane_id = l.id AND d.decided_at > %s AND d.decided_at <= %s AND d.verdict IS NOT NULL),
-  (SELECT count(*) FROM queue_core_attempt a
-   WHERE a.lane_id = l.id AND a.ended_at > %s AND a.ended_at <= %s AND a.is_committed),
-  (SELECT max(a.ended_at) FROM queue_core_attempt a
-   WHERE a.lane_id = l.id AND a.ended_at > %s AND a.ended_at <= %s AND a.is_committed)
-FROM unnest(%s::bigint[]) AS l(id)
-"""
-
 #: How far back the last completion is looked for.
 LAST_WITHIN = timedelta(minutes=30)
+FAILED = [outcome.value for outcome in (*ERROR_OUTCOMES, *TIMEOUT_OUTCOMES)]
+
+#: The kept figures say in which minute something was completed last; within it one walk back finds when.
+LAST = """
+SELECT l.id, (
+  SELECT a.ended_at FROM queue_core_attempt a
+  WHERE a.lane_id = l.id AND a.ended_at >= m.minute AND a.ended_at <= %(now)s AND a.is_committed
+  ORDER BY a.ended_at DESC LIMIT 1)
+FROM unnest(%(lanes)s::bigint[]) AS l(id)
+CROSS JOIN LATERAL (
+  SELECT max(minute) AS minute FROM (
+    SELECT minute FROM queue_core_laneminute
+    WHERE lane_id = l.id AND minute >= %(since)s AND minute <= %(now)s AND counts ?| %(results)s::text[]
+    UNION ALL
+    SELECT minute FROM queue_core_figurechange
+    WHERE lane_id = l.id AND minute >= %(since)s AND minute <= %(now)s AND counts ?| %(results)s::text[]
+  ) completed) m
+WHERE m.minute IS NOT NULL
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Of the last five minutes, a minute. `reviewed` are results of the model, also those that went on to people."""
+    """Of the last minutes, a minute. `reviewed` are results of the model, also those that went on to people; `errors`
+    are calls that ended in an error or a timeout."""
 
     decided: float
     arriving: float
     reviewed: float
     last_completed_at: datetime | None
+    errors: float = 0.0
 
     @property
     def growth(self) -> float:
@@ -51,13 +52,25 @@ class Flow:
 
 
 def flows(lane_ids: Collection[int], *, now: datetime) -> dict[int, Flow]:
-    since, minutes = now - WINDOW, WINDOW.total_seconds() / 60
-    with connection.cursor() as cursor:
-        cursor.execute(ARRIVED, [MOST_WALKED, since, now])
-        arrived = dict(cursor.fetchall())
-        cursor.execute(ENDED, [since, now, since, now, now - LAST_WITHIN, now, list(lane_ids)])
-        ended = cursor.fetchall()
+    """How each lane flows, by its id."""
+    since = tally.minute_of(now) - WINDOW
+    minutes = (now - since) / tally.MINUTE
+    last = _last_completed(lane_ids, now)
     return {
-        lane: Flow(decided / minutes, arrived.get(lane, 0) / minutes, reviewed / minutes, last)
-        for lane, decided, reviewed, last in ended
+        lane: Flow(
+            decided=counts.decided / minutes,
+            arriving=counts.added / minutes,
+            reviewed=counts.completed / minutes,
+            last_completed_at=last.get(lane),
+            errors=counts.ended(*FAILED) / minutes,
+        )
+        for lane, counts in sums.counts(lane_ids, since=since, until=now).items()
     }
+
+
+def _last_completed(lane_ids: Collection[int], now: datetime) -> dict[int, datetime]:
+    results = [f"{tally.RESULT}.{result.value}" for result in Result]
+    since = tally.minute_of(now - LAST_WITHIN)
+    with connection.cursor() as cursor:
+        cursor.execute(LAST, {"lanes": list(lane_ids), "now": now, "since": since, "results": results})
+        return dict(cursor.fetchall())

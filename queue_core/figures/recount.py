@@ -89,6 +89,8 @@ SELECT lane_id, code, count(*) FROM (
   UNION ALL
   SELECT lane_id, 'resting' FROM queue_core_job WHERE state = 'WAITING' AND available_at IS NOT NULL
   UNION ALL
+  SELECT lane_id, 'left.' || least(max_attempts - attempts, %(most_left)s) FROM queue_core_job WHERE state = 'WAITING'
+  UNION ALL
   SELECT lane_id, 'item.' || kind FROM queue_core_item WHERE closed_at IS NULL
 ) held WHERE lane_id = ANY(%(lanes)s::bigint[]) GROUP BY 1, 2
 """
@@ -166,7 +168,7 @@ def first_event(lane_ids: Collection[int]) -> datetime | None:
 
 def totals(lane_ids: Collection[int]) -> list[tuple[int, str, int]]:
     """What lanes hold now, but for what is DONE."""
-    return rows(TOTALS, lanes=list(lane_ids))
+    return rows(TOTALS, lanes=list(lane_ids), most_left=tally.MOST_LEFT)
 
 
 def due(lane_ids: Collection[int]) -> list[tuple[int, datetime, int, int]]:

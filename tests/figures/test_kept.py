@@ -111,7 +111,7 @@ def test_a_fold_moves_each_row_once_and_readers_see_no_difference() -> None:
     assert figures.fold() == 4
     assert figures.fold() == 0
     assert kept([lane]) == before
-    assert before["totals"] == {lane.pk: {"DONE": 1, "WAITING": 1}}
+    assert before["totals"] == {lane.pk: {"DONE": 1, "WAITING": 1, "left.3": 1}}
     assert before["due"] == {lane.pk: [(at(60), 2, 1)]}
 
 
@@ -193,5 +193,5 @@ def test_a_hot_lane_writes_one_row_a_statement() -> None:
     [change] = FigureChange.objects.all()
 
     assert change.counts == {"claimed": 5, "wait.1": 5}
-    assert change.totals == {"WAITING": -5, "LEASED": 5}
+    assert change.totals == {"WAITING": -5, "LEASED": 5, "left.3": -5}
     assert connection.in_atomic_block
