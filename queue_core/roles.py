@@ -18,7 +18,7 @@ _VIEWER = ("view_board",)
 _REVIEWER = (*_VIEWER, "view_evidence", "decide_item", "requeue_item", "pull_job", "hold_lane")
 _LEAD = (
     *_REVIEWER, "raise_stage", "override_guardrail", "force_policy", "move_deadlines", "manage_outage",
-    "recall_decision", "manage_deliveries",
+    "recall_decision", "manage_deliveries", "view_auditentry",
 )  # fmt: skip
 #: What the admin asks for. `is_staff`, which opens the admin at all, is set for each person.
 _ADMIN = (

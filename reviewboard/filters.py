@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
+from datetime import date
 from typing import Self
 from urllib.parse import urlencode
 
@@ -12,6 +13,8 @@ from queue_core.models.tickets import MAX_ID
 from queue_core.states import HANDLED_DEATHS, DeliveryState, ItemKind, JobState, MessageKind
 
 CURSOR = "page"
+#: Of a user name.
+MOST_NAME = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,38 @@ class DeliveriesFilter(_Filter):
     @property
     def is_impossible(self) -> bool:
         return "\0" in self.ticket or len(self.ticket) > MAX_ID or not _is_storable(self.ticket)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter(_Filter):
+    """Acts by lane, person, kind and days, both ends within. `is_impossible`: nobody can have such a name."""
+
+    lane: str = ""
+    who: str = ""
+    act: str = ""
+    since: str = ""
+    until: str = ""
+
+    @classmethod
+    def read(cls, query: QueryDict, *, lanes: Collection[str], acts: Collection[str]) -> Self:
+        return cls(
+            lane=_one_of(query.get("lane", ""), lanes),
+            who=query.get("who", "").strip(),
+            act=_one_of(query.get("act", ""), acts),
+            since=_day(query.get("since", "")),
+            until=_day(query.get("until", "")),
+        )
+
+    @property
+    def is_impossible(self) -> bool:
+        return "\0" in self.who or len(self.who) > MOST_NAME or not _is_storable(self.who)
+
+
+def _day(text: str) -> str:
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        return ""
 
 
 def _one_of(value: str, known: Collection[str]) -> str:

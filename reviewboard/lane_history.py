@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from queue_core.models import AuditEntry, Hold, Lane, StageRun
 from queue_core.states import HoldForm, RunEnd
+from reviewboard.act_names import act_name
 from reviewboard.ramp_text import figure_name, measure_text, stage_name
 from reviewboard.shapes import Text, Tone
 from reviewboard.templatetags.board import count_capped
@@ -57,47 +58,12 @@ def _actor(entry: AuditEntry) -> str:
     return entry.actor_name if entry.actor_id is not None else _("the system")
 
 
-def _what(entry: AuditEntry) -> str:
+def _what(entry: AuditEntry) -> Text:
     """An act with what it was about, where its name alone says too little."""
     version = (entry.after or {}).get("policy")
     if entry.act == "policy.forced" and version is not None:
         return _("put version %(version)s of the policy into force") % {"version": version}
     return act_name(entry.act)
-
-
-def act_name(code: str) -> str:
-    """An act in words; its code where a later version wrote one that this one does not know."""
-    names = {
-        "stage.raised": _("raised the stage"),
-        "stage.stepped_down": _("stepped down"),
-        "lane.held": _("put the lane on hold"),
-        "lane.results_refused": _("refused the running results"),
-        "lane.leases_unknown": _("refused what ran before the restore"),
-        "lane.resumed": _("resumed the lane"),
-        "lane.cap_set": _("set the cap"),
-        "lane.created": _("created the lane"),
-        "lane.changed": _("changed the lane's set-up"),
-        "lane.plan_changed": _("changed the plan"),
-        "lane.added": _("created the lane"),
-        "stage.changed": _("changed the plan"),
-        "policy.made": _("made a version of the policy"),
-        "policy.forced": _("put a policy into force"),
-        "connection.changed": _("changed the connection"),
-        "modelconnection.changed": _("changed the connection"),
-        "outage.opened": _("opened an outage"),
-        "outage.closed": _("closed an outage"),
-        "item.decided": _("decided an item"),
-        "job.requeued": _("requeued a job"),
-        "group.requeued": _("requeued a group"),
-        "job.pulled": _("took a job out of the machine's hands"),
-        "job.deadline_moved": _("moved a deadline"),
-        "evidence.read": _("looked at restricted evidence"),
-        "person.added": _("added a person"),
-        "person.changed": _("changed a person"),
-        "person.password_set": _("set a person's password"),
-        "demo.seeded": _("staged the demo"),
-    }
-    return names.get(code, code)
 
 
 def _of_run(run: StageRun) -> Chapter:

@@ -2,6 +2,7 @@
 
 import zoneinfo
 from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -9,6 +10,9 @@ from django.utils import timezone, translation
 from django.utils.cache import patch_vary_headers
 
 from reviewboard.models import Person
+
+#: Of days that are filtered by. Later ones could not be written in every zone.
+LAST_YEAR = 9998
 
 LANGUAGES = frozenset(code for code, _name in settings.LANGUAGES)
 
@@ -39,3 +43,18 @@ def zone_of(person: Person) -> zoneinfo.ZoneInfo:
         return zoneinfo.ZoneInfo(person.timezone)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError):
         return zoneinfo.ZoneInfo("UTC")
+
+
+def day_bounds(since: str, until: str) -> tuple[datetime | None, datetime | None]:
+    """When the first day begins and the last one is over, in the reader's zone. An empty text has no bound.
+
+    A day at the very end of the calendar has no day after it, and no bound.
+    """
+    zone = timezone.get_current_timezone()
+    first = date.fromisoformat(since) if since else None
+    last = date.fromisoformat(until) if until else None
+    after = last + timedelta(days=1) if last is not None and last.year < LAST_YEAR else None
+    return (
+        datetime.combine(first, time(), zone) if first is not None and first.year > 1 else None,
+        datetime.combine(after, time(), zone) if after is not None else None,
+    )

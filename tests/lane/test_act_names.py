@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from reviewboard.lane_history import act_name
+from reviewboard.act_names import act_name
 
 ROOT = Path(__file__).parents[2]
 RECORDED = re.compile(r"audit\.record\(\s*\"([a-z_.]+)\"")

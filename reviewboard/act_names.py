@@ -1,0 +1,59 @@
+"""Every act of the audit in words."""
+
+from django.utils.translation import gettext_lazy as _
+
+from reviewboard.shapes import Text
+
+#: What is not here was recorded by a later version.
+ACTS: dict[str, Text] = {
+    "stage.raised": _("raised the stage"),
+    "stage.raise_refused": _("tried to raise the stage"),
+    "run.accepted": _("let kept-back decisions go out"),
+    "knownanswer.added": _("added a known answer"),
+    "knownanswer.changed": _("changed a known answer"),
+    "stage.stepped_down": _("stepped down"),
+    "lane.held": _("put the lane on hold"),
+    "lane.results_refused": _("refused the running results"),
+    "lane.leases_unknown": _("refused what ran before the restore"),
+    "lane.resumed": _("resumed the lane"),
+    "lane.cap_set": _("set the cap"),
+    "lane.created": _("created the lane"),
+    "lane.changed": _("changed the lane's set-up"),
+    "lane.plan_changed": _("changed the plan"),
+    "lane.added": _("created the lane"),
+    "stage.changed": _("changed the plan"),
+    "policy.made": _("made a version of the policy"),
+    "policy.forced": _("put a policy into force"),
+    "connection.changed": _("changed the connection"),
+    "modelconnection.changed": _("changed the connection"),
+    "outage.opened": _("opened an outage"),
+    "outage.closed": _("closed an outage"),
+    "outage.noted": _("wrote into an outage's log"),
+    "outage.handed_over": _("handed an outage over"),
+    "alert.begun": _("raised an alert"),
+    "alert.acknowledged": _("acknowledged an alert"),
+    "alert.over": _("ended an alert"),
+    "item.decided": _("decided an item"),
+    "job.requeued": _("requeued a job"),
+    "group.requeued": _("requeued a group"),
+    "job.pulled": _("took a job out of the machine's hands"),
+    "job.deadline_moved": _("moved a deadline"),
+    "evidence.read": _("looked at restricted evidence"),
+    "person.added": _("added a person"),
+    "person.changed": _("changed a person"),
+    "person.password_set": _("set a person's password"),
+    "demo.seeded": _("staged the demo"),
+    "audit.exported": _("exported the audit"),
+    "decisions.recalled": _("recalled decisions"),
+    "deliveries.replayed": _("replayed deliveries"),
+    "endpoint.added": _("added an endpoint"),
+    "endpoint.changed": _("changed an endpoint"),
+    "endpoint.secret_made": _("made a secret for an endpoint"),
+    "item.checked": _("checked a decision blind"),
+    "alertsubscription.removed": _("ended a subscription to alerts"),
+}
+
+
+def act_name(code: str) -> Text:
+    """An act in words; its code where a later version wrote one that this one does not know."""
+    return ACTS.get(code, code)
