@@ -38,6 +38,6 @@ def in_sql(statement: str, **params: Any) -> Look:
 
 def rules() -> tuple[Rule, ...]:
     """All rules, tables in the order in which they are read: what is pointed at before what points."""
-    from queue_core.ledger import decisions, intake, items, jobs, lanes, links
+    from queue_core.ledger import decisions, figures, intake, items, jobs, lanes, links
 
-    return (*lanes.RULES, *intake.RULES, *jobs.RULES, *decisions.RULES, *items.RULES, *links.rules())
+    return (*lanes.RULES, *intake.RULES, *jobs.RULES, *decisions.RULES, *items.RULES, *figures.RULES, *links.rules())

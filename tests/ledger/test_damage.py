@@ -7,7 +7,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 
-from queue_core import contract, people
+from queue_core import contract, figures, people
 from queue_core.contract import Ending
 from queue_core.ledger import audit, rules
 from queue_core.ledger.auditor import confirmed, judged
@@ -34,7 +34,7 @@ DAMAGE: list[tuple[str, str]] = [
     ("lane_standing", "UPDATE queue_core_stagerun SET ended_at = now(), ended_as = 'held' WHERE lane_id = %(lane)s"),
     ("lane_standing", "UPDATE queue_core_lane SET cap = cap + 1 WHERE id = %(lane)s"),
     ("lane_standing", "UPDATE queue_core_hold SET ended_at = now() WHERE id = %(hold)s"),
-    ("lane_layers", "UPDATE queue_core_item SET lane_id = 999999 WHERE job_id = %(manual)s"),
+    ("lane_layers", "UPDATE queue_core_lanetotal SET number = number + 1 WHERE code = 'item.manual'"),
     ("ticket_current", "UPDATE queue_core_ticket SET current_revision = 'v9' WHERE id = %(done_ticket)s"),
     ("ticket_current", "DELETE FROM queue_core_job WHERE id = %(waiting)s"),
     ("ticket_sequence", "DELETE FROM queue_core_message WHERE ticket_id = %(done_ticket)s"),
@@ -114,6 +114,14 @@ DAMAGE: list[tuple[str, str]] = [
     ("message_link", "DELETE FROM queue_core_decision WHERE job_id = %(done)s"),
     ("item_link", "UPDATE queue_core_item SET taken_by_id = 999999 WHERE job_id = %(pulled)s"),
     ("assignment_link", "DELETE FROM queue_core_item WHERE job_id = %(decided)s"),
+    ("lane_totals", "UPDATE queue_core_lanetotal SET number = number + 1 WHERE code = 'DONE'"),
+    ("lane_totals", "DELETE FROM queue_core_lanetotal WHERE code = 'item.manual'"),
+    ("lane_totals", ("INSERT INTO queue_core_figurechange (lane_id, minute, counts, totals, due)"
+                     " VALUES (%(lane)s, now(), '{}', '{\"resting\": 1}', '{}')")),
+    ("lane_due", "UPDATE queue_core_waitingdue SET severity = 3 WHERE number > 0"),
+    ("laneminute_counts", "UPDATE queue_core_laneminute SET counts = counts || '{\"result.APPROVED\": 7}'"),
+    ("laneminute_counts", "UPDATE queue_core_laneminute SET counts = counts - 'stale'"),
+    ("attempt_minute", "UPDATE queue_core_laneminute SET minute = minute - interval '1 day'"),
     ("auditentry_link", "UPDATE queue_core_auditentry SET actor_id = 999999"),
 ]  # fmt: skip
 
@@ -134,7 +142,7 @@ def staged() -> Scene:
     done, requeued, decided = done_job(lane), requeued_job(lane, lead), done_job(lane, result="MANUAL")
     assignment = decide(decided, reviewer)
     late_answer(done)
-    return {
+    rows = {
         "lane": lane.pk,
         "other_lane": other.pk,
         "hold": Hold.objects.get(lane=other).pk,
@@ -151,6 +159,8 @@ def staged() -> Scene:
         "decided": decided.pk,
         "assignment": assignment,
     }
+    figures.fold()
+    return rows
 
 
 def requeued_job(lane: Lane, lead) -> Job:
