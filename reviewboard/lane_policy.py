@@ -10,8 +10,9 @@ from django.utils.translation import ngettext
 
 from queue_core.errors import ConfigurationFault
 from queue_core.models import Lane, Policy, ReasonCode
+from queue_core.policy import Floor, Rule
 from queue_core.policy import Policy as Rules
-from queue_core.policy import Rule
+from queue_core.questions import Choice, Option, Predicate, Question, Scale, read_questions
 from reviewboard.ramp_text import stage_name
 from reviewboard.templatetags.board import count
 
@@ -32,6 +33,7 @@ class PolicyVersion:
     made_by: str
     rules: Sequence[str]
     more_rules: Sequence[str]
+    questions: Sequence[str] = ()
     fault: str = ""
 
 
@@ -51,6 +53,12 @@ def read_policies(lane: Lane) -> LanePolicies:
     )
 
 
+def shown_version(policy: Policy) -> PolicyVersion:
+    """One version, as it would be read when it is put into force."""
+    codes = ReasonCode.objects.filter(is_active=True, is_for_rejection=True).values_list("code", flat=True)
+    return _shown(policy, frozenset(codes))
+
+
 def _shown(policy: Policy, codes: Collection[str]) -> PolicyVersion:
     """The same reading of the rules as when the version is put into force."""
     rules, fault = _rules(policy, None)
@@ -65,15 +73,47 @@ def _shown(policy: Policy, codes: Collection[str]) -> PolicyVersion:
         made_by=policy.made_by.get_username() if policy.made_by else _("the system"),
         rules=rules[:RULES_AT_ONCE],
         more_rules=rules[RULES_AT_ONCE:],
+        questions=_questions(policy),
         fault=fault,
     )
 
 
 def _rules(policy: Policy, codes: Collection[str] | None) -> tuple[list[str], str]:
     try:
-        return [rule_text(rule) for rule in Rules.from_rules(policy.rules, codes=codes).rules], ""
+        rules = Rules.from_rules(policy.rules, codes=codes)
     except ConfigurationFault as fault:
         return [], str(fault)
+    return [*(rule_text(rule) for rule in rules.rules), *(floor_text(floor) for floor in rules.floors)], ""
+
+
+def _questions(policy: Policy) -> list[str]:
+    try:
+        return [question_text(question) for question in read_questions(policy.questions)]
+    except ConfigurationFault as fault:
+        return [str(fault)]
+
+
+def question_text(question: Question) -> str:
+    """What the model is asked, with what it may answer."""
+    values = {"name": question.name, "question": question.instructions}
+    match question:
+        case Predicate():
+            return _("%(name)s: %(question)s (yes or no)") % values
+        case Choice():
+            return _("%(name)s: %(question)s (one of %(options)s)") % {**values, "options": _listed(question.options)}
+        case Scale():
+            return _("%(name)s: %(question)s (from %(options)s)") % {**values, "options": _listed(question.levels)}
+
+
+def _listed(options: Sequence[Option]) -> str:
+    return _(", ").join(option.value for option in options)
+
+
+def floor_text(floor: Floor) -> str:
+    values = {"category": floor.category, "least": number_format(floor.least)}
+    if floor.for_approval:
+        return _("%(category)s: approve only from %(least)s") % values
+    return _("%(category)s: to people below %(least)s, whatever the other scores are") % values
 
 
 def rule_text(rule: Rule) -> str:

@@ -1,9 +1,11 @@
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.contrib import admin
+from django.contrib.admin import helpers
+from django.core.exceptions import PermissionDenied
 from django.db import models
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -12,39 +14,100 @@ from queue_core import policy as policies
 from queue_core.admin.versioned import ModelAdmin, ModelForm, person_of
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.contract import lock_lane
+from queue_core.errors import ConfigurationFault, InvalidRequest
 from queue_core.models import Lane, Policy, ReasonCode
+from queue_core.policy_fit import misfits
+from queue_core.questions import Problem, QuestionsFault, read_questions
+from queue_core.trial import MOST_TEXT, Trial, try_text
 
 EXAMPLE = '[{"category": "offensive", "reject_at": 0.85, "approve_below": 0.45, "reason_code": "insult"}]'
+QUESTIONS_EXAMPLE = """[
+  {"type": "choice", "name": "verdict", "instructions": "What should become of this post?",
+   "options": [{"value": "approve", "description": "It keeps to the rules."},
+               {"value": "reject", "description": "It insults or threatens somebody."}, "unsure"]},
+  {"type": "predicate", "name": "threat", "instructions": "The post threatens a person."}
+]"""
 
 
 class PolicyForm(ModelForm):
+    """Checked against itself, the reason codes in use, and what the lane's model can be asked and answers."""
+
+    questions = forms.JSONField(
+        label=gettext_lazy("Questions"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 10, "cols": 90, "spellcheck": "false"}),
+        help_text=gettext_lazy(
+            "What the model is asked: a list of questions of the type choice (with options), predicate, or score (with "
+            "levels). Empty for models that ask their own questions, such as moderation endpoints."
+        ),
+    )
     rules = forms.JSONField(
         label=gettext_lazy("Rules"),
         widget=forms.Textarea(attrs={"rows": 10, "cols": 90, "spellcheck": "false"}),
         help_text=gettext_lazy(
             "A list of rules: at or above reject_at the ticket is REJECTED on the ground of the reason code, below "
-            "approve_below nothing speaks against it, between them people decide."
+            "approve_below nothing speaks against it, between them people decide. A rule with approve_at names the "
+            "least score that approving needs (verdict=approve), one with people_below the least that the model's "
+            "word counts at (verdict.confidence)."
         ),
+    )
+    trial_text = forms.CharField(
+        label=gettext_lazy("A text to try"),
+        required=False,
+        strip=False,
+        max_length=MOST_TEXT,
+        widget=forms.Textarea(attrs={"rows": 3, "cols": 90}),
+        help_text=gettext_lazy("The lane's model is asked once. Nothing is saved, of the text or of the answer."),
     )
 
     class Meta:
         model = Policy
-        fields = ["lane", "rules", "note"]
+        fields = ["lane", "questions", "rules", "note"]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["rules"].widget.attrs.setdefault("placeholder", EXAMPLE)
+        if "rules" in self.fields:
+            self.fields["rules"].widget.attrs.setdefault("placeholder", EXAMPLE)
+            self.fields["questions"].widget.attrs.setdefault("placeholder", QUESTIONS_EXAMPLE)
+
+    def clean_questions(self) -> Any:
+        questions = self.cleaned_data["questions"] or []
+        try:
+            read_questions(questions)
+        except QuestionsFault as fault:
+            raise _told(fault.problems) from fault
+        return questions
 
     def clean_rules(self) -> Any:
         rules = self.cleaned_data["rules"]
-        codes = ReasonCode.objects.filter(is_active=True).values_list("code", flat=True)
         try:
-            policies.Policy.from_rules(rules, codes=frozenset(codes))
+            policies.Policy.from_rules(rules, codes=_codes())
         except policies.PolicyFault as fault:
-            raise forms.ValidationError(
-                [f"{problem.field}: {problem.message}" for problem in fault.problems]
-            ) from fault
+            raise _told(fault.problems) from fault
         return rules
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        lane = cleaned.get("lane")
+        if lane is not None and "rules" in cleaned and "questions" in cleaned:
+            rules, questions = self.parsed()
+            for problem in misfits(rules, questions, lane.connection):
+                name = "questions" if problem.field == "questions" else "rules"
+                self.add_error(name, f"{problem.field}: {problem.message}")
+        return cleaned
+
+    def parsed(self) -> tuple[policies.Policy, Any]:
+        """The rules and questions of a form whose fields are sound."""
+        return policies.Policy.from_rules(self.cleaned_data["rules"]), read_questions(self.cleaned_data["questions"])
+
+
+def _told(problems: tuple[Problem, ...]) -> forms.ValidationError:
+    return forms.ValidationError([f"{problem.field}: {problem.message}" for problem in problems])
+
+
+def _codes() -> frozenset[str]:
+    codes = ReasonCode.objects.filter(is_active=True, is_for_rejection=True)
+    return frozenset(codes.values_list("code", flat=True))
 
 
 @admin.register(Policy)
@@ -52,6 +115,7 @@ class PolicyAdmin(ModelAdmin):
     """Versions are made here and never edited. A lead puts one into force on the lane's page, with a reason."""
 
     form = PolicyForm
+    change_form_template = "admin/queue_core/policy/change_form.html"
     list_display = ["lane", "version", "made_at", "made_by", "note", "in_force"]
     list_filter = ["lane"]
     list_select_related = ["lane", "made_by"]
@@ -69,7 +133,44 @@ class PolicyAdmin(ModelAdmin):
         return False
 
     def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> Any:
-        return ["lane", "rules", "note", *(self.readonly_fields if obj is not None else [])]
+        own = ["lane", "questions", "rules", "note"]
+        return [*own, "trial_text"] if obj is None else [*own, *self.readonly_fields]
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        if object_id is None and request.method == "POST" and "_try" in request.POST:
+            return self._tried(request, form_url)
+        answer: HttpResponse = super().changeform_view(request, object_id, form_url, extra_context)
+        return answer
+
+    def _tried(self, request: HttpRequest, form_url: str) -> HttpResponse:
+        """The form as it was typed, with what the model said of the text; nothing is saved."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        form = self.get_form(request)(request.POST)
+        trial = _try(form) if form.is_valid() else None
+        shown = helpers.AdminForm(
+            form, cast("Any", self.get_fieldsets(request)), {}, self.get_readonly_fields(request), model_admin=self
+        )
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Add policy"),
+            "adminform": shown,
+            "inline_admin_formsets": [],
+            "errors": helpers.AdminErrorList(form, []),
+            "media": self.media + shown.media,
+            "is_popup": False,
+            "to_field": None,
+            "preserved_filters": self.get_preserved_filters(request),
+            "trial": trial,
+        }
+        answer: HttpResponse = self.render_change_form(request, context, add=True, form_url=form_url)
+        return answer
 
     def save_model(self, request: HttpRequest, obj: models.Model, form: Any, change: bool) -> None:
         assert isinstance(obj, Policy)
@@ -86,10 +187,24 @@ class PolicyAdmin(ModelAdmin):
             subject=obj,
             lane=Lane.objects.get(pk=obj.lane_id),
             reason=obj.note,
-            after={"version": obj.version, "rules": obj.rules},
+            after={"version": obj.version, "rules": obj.rules, "questions": obj.questions},
             address=request.META.get("REMOTE_ADDR"),
         )
         self.message_user(
             request,
             _("Version %(version)d is made. It rules when a lead puts it into force.") % {"version": obj.version},
         )
+
+
+def _try(form: Any) -> Trial | None:
+    """The trial that the form asks for; a mistake becomes an error of its field."""
+    rules, questions = form.parsed()
+    try:
+        return try_text(
+            form.cleaned_data["trial_text"], rules, questions, form.cleaned_data["lane"].connection, codes=_codes()
+        )
+    except InvalidRequest as fault:
+        form.add_error("trial_text", str(fault))
+    except ConfigurationFault as fault:
+        form.add_error("lane", str(fault))
+    return None

@@ -186,11 +186,15 @@ class ModelServer:
         self.calls.append(_received(self.received, request, fault))
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
+        if fault == "hang":
+            # It has no end to count at.
+            self._count_for_step()
         try:
             goes_on = await self._act(condition, request, writer, is_call=True)
         finally:
             self.at_once -= 1
-        self._count_for_step()
+        if fault != "hang":
+            self._count_for_step()
         return goes_on
 
     async def _act(

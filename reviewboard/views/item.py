@@ -15,11 +15,13 @@ from queue_core import audit, people
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Attempt, Decision, Item
 from queue_core.states import ItemEnd, ItemKind
+from queue_core.what_if import proposal_for
 from reviewboard.evidence_view import Content, content_of
 from reviewboard.item_forms import DecideForm, HandOverForm, RequeueForm, token_of
 from reviewboard.item_text import outcome_text, score_lines, why_here
 from reviewboard.live import LiveVersion, page_or_partial, wants_partial
 from reviewboard.models import Person
+from reviewboard.policy_page import proposal_text
 from reviewboard.shapes import Conflict
 from reviewboard.views.desk import KEPT_CLEAR
 from reviewboard.views.permits import needs, person_of
@@ -83,15 +85,25 @@ def whole_page(request: HttpRequest, item: Item, person: Person, holding: Holdin
         "keep_key": keep_key(item),
         "kept_clear": request.session.pop(KEPT_CLEAR, ""),
     }
+    if is_unseen(item):
+        context |= {"attempts": [], "scores": [], "answer": None, "decisions": [], "is_unseen": True}
     return context | (forms_of(item, person) if holding.is_yours else {})
+
+
+def is_unseen(item: Item) -> bool:
+    """Whether the model's answer is kept from the person who decides: a blind check that is not over."""
+    return item.kind == ItemKind.BLIND and item.closed_at is None
 
 
 def forms_of(item: Item, person: Person) -> dict[str, Any]:
     token = token_of(item)
+    proposal = proposal_for(item)
+    proposed = {"verdict": proposal.verdict, "reason_code": proposal.ruling.reason_code or ""} if proposal else {}
     may_requeue = item.kind == ItemKind.DEAD and people.may(person, "requeue_item")
     return {
         "token": token,
-        "form": DecideForm(initial=token),
+        "form": DecideForm(initial={**token, **proposed}),
+        "proposal": proposal_text(proposal) if proposal else "",
         "requeue_form": RequeueForm(initial=token, auto_id="id_requeue_%s") if may_requeue else None,
         "hand_over_form": HandOverForm(initial=token, person=person, auto_id="id_hand_over_%s"),
     }
