@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from reviewboard.views import alerts, board, lane, lane_acts, lane_policy, outages
+from reviewboard.views import alerts, board, lane, lane_acts, lane_policy, outages, policy
 
 urlpatterns = [
     path("", board.board, name="board"),
@@ -13,6 +13,8 @@ urlpatterns = [
     path("lanes/<slug:name>/step-down/", lane_acts.step_down, name="lane_step_down"),
     path("lanes/<slug:name>/cap/", lane_acts.set_cap, name="lane_cap"),
     path("lanes/<slug:name>/policy/", lane_policy.force_policy, name="lane_policy"),
+    path("lanes/<slug:name>/policy/<int:version>/", policy.policy, name="policy"),
+    path("lanes/<slug:name>/policy/<int:version>/try/", policy.try_policy, name="policy_try"),
     path("lanes/<slug:name>/outage/close/", outages.close_outage, name="outage_close"),
     path("alerts/", alerts.alerts, name="alerts"),
     path("alerts/<int:pk>/acknowledge/", alerts.acknowledge, name="alert_acknowledge"),
