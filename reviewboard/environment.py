@@ -17,6 +17,8 @@ from reviewboard.embedded.pair import DATABASE, EmbeddedPair
 DATABASE_SCHEMES = frozenset({"postgres", "postgresql", "psql", "pgsql"})
 BROKER_SCHEMES = frozenset({"redis", "rediss", "redis+socket", "sentinel", "amqp", "amqps"})
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+#: Characters. Random ones hold some 190 bits at this length.
+LEAST_SECRET = 32
 SECRET_FILE = "secret_key"  # noqa: S105  a file's name
 
 
@@ -85,6 +87,10 @@ def _refuse_open(secret: str, hosts: tuple[str, ...]) -> None:
         raise ImproperlyConfigured(
             f"{' and '.join(missing)} must be set when DATABASE_URL and CELERY_BROKER_URL are: "
             "SECRET_KEY to a long random text that all processes share, ALLOWED_HOSTS to the names of this site."
+        )
+    if len(secret) < LEAST_SECRET:
+        raise ImproperlyConfigured(
+            f"SECRET_KEY has {len(secret)} characters. It signs sessions: at least {LEAST_SECRET}, and random."
         )
 
 

@@ -39,6 +39,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "reviewboard.client_address.ClientAddressMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -142,6 +143,8 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not ENVIRONMENT.is_local
 SECURE_HSTS_SECONDS = 0 if ENVIRONMENT.is_local else 365 * 24 * 3600
 # Only a proxy that sets this header itself may be trusted with it (deploy/).
 BEHIND_PROXY = env.bool("BEHIND_PROXY", default=False)
+#: Those whose X-Forwarded-For is believed, when behind one.
+TRUSTED_PROXIES = env.list("TRUSTED_PROXIES", default=["127.0.0.0/8", "::1/128"])
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY else None
 SECURE_SSL_REDIRECT = BEHIND_PROXY and not ENVIRONMENT.is_local
 
@@ -156,11 +159,12 @@ LOCALE_PATHS = [BASE_DIR / "reviewboard" / "locale"]
 # --- Mail -----------------------------------------------------------------------------------------------------------
 
 #: smtp+tls://user:password@host:587. Without it nobody gets mail about alerts; the board and webhooks have them still.
-MAILERS = mailers.mailers_of(env.str("EMAIL_URL", default=""))
+EMAIL_URL = env.str("EMAIL_URL", default="")
+MAILERS = mailers.mailers_of(EMAIL_URL)
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.str("EMAIL_FROM", default="reviewboard@localhost")
 #: Where people open the site, for the links in mail.
 PUBLIC_URL = env.str("PUBLIC_URL", default="").rstrip("/")
-QUEUE_CORE_ALERT_MAIL = "reviewboard.alert_mail.send" if MAILERS else ""
+QUEUE_CORE_ALERT_MAIL = "reviewboard.alert_mail.send" if EMAIL_URL else ""
 
 # --- Files ----------------------------------------------------------------------------------------------------------
 
@@ -222,11 +226,13 @@ CELERY_TASK_ROUTES = {
     "queue_core.tasks.deliver": {"queue": "deliveries"},
     "queue_core.tasks.watch": {"queue": "ticks"},
 }
-# One that was not run before the next is due has nothing left to say.
+# Dropped unread at last, but by the clock of the worker, which may be minutes off (queue_core.wakeups.EXPIRES_AFTER).
 CELERY_BEAT_SCHEDULE = {
-    "tick": {"task": "queue_core.tasks.tick", "schedule": 1.0, "options": {"expires": 3.0}},
-    "health": {"task": "queue_core.tasks.health", "schedule": 10.0, "options": {"expires": 10.0}},
-    "watch": {"task": "queue_core.tasks.watch", "schedule": 5.0, "options": {"expires": 5.0}},
+    "tick": {"task": "queue_core.tasks.tick", "schedule": 1.0, "options": {"expires": 900}},
+    "health": {"task": "queue_core.tasks.health", "schedule": 10.0, "options": {"expires": 900}},
+    # On the drainers' queue: a model that hangs must keep no tick waiting.
+    "ask_known": {"task": "queue_core.tasks.ask_known", "schedule": 10.0, "options": {"expires": 900}},
+    "watch": {"task": "queue_core.tasks.watch", "schedule": 5.0, "options": {"expires": 900}},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(REVIEWBOARD_VAR / "beat-schedule")
 CELERY_WORKER_DETECT_QUORUM_QUEUES = ENVIRONMENT.has_amqp
@@ -247,4 +253,5 @@ CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = (
 
 #: Networks of consumers inside, beside the public ones: "10.20.0.0/16,192.168.7.9/32". Plain http is for these alone.
 QUEUE_CORE_ALLOWED_NETWORKS = env.list("WEBHOOK_ALLOWED_NETWORKS", default=[])
-QUEUE_CORE_CONNECTIONS = {"demo": "reviewboard.demo.connection.build"}
+#: A model that obeys is offered where it is part of the demo, and nowhere else.
+QUEUE_CORE_CONNECTIONS = {"demo": "reviewboard.demo.connection.build"} if REVIEWBOARD_DEMO else {}

@@ -75,6 +75,13 @@ def test_real_servers_without_a_secret_or_hosts_are_refused(tmp_path: Path, miss
         read(tmp_path, **{**WHOLE, missing: ""})
 
 
+def test_a_short_secret_is_refused_with_the_least_length_and_not_shown(tmp_path: Path) -> None:
+    with pytest.raises(ImproperlyConfigured, match="SECRET_KEY has 7 characters.*at least 32") as refused:
+        read(tmp_path, **{**WHOLE, "SECRET_KEY": "hunter2"})
+
+    assert "hunter2" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("name", "url"), [("DATABASE_URL", "mysql://board:hunter2@db/board"), ("CELERY_BROKER_URL", "sqs://key:hunter2@")]
 )
