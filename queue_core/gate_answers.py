@@ -47,8 +47,8 @@ def known_replies(run: StageRun, *, now: datetime) -> Checked:
     last = (
         KnownReply.objects.filter(run=run, known__in=texts, result__isnull=False)
         .filter(asked_at__gt=now - INTERVALS * run.known_every, asked_at__lte=now)
-        .order_by("known", "-asked_at", "-pk")
-        .distinct("known")
+        .order_by("known_id", "-asked_at", "-pk")
+        .distinct("known_id")
         .values_list("result", "expected")
     )
     replies = list(last)

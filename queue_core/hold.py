@@ -36,6 +36,7 @@ OUTAGES = frozenset(
         HoldReason.AUTO_STALE,
         HoldReason.AUTO_SLOW,
         HoldReason.AUTO_MISCONFIGURED,
+        HoldReason.AUTO_WRONG,
     }
 )
 

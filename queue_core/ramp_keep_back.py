@@ -66,7 +66,7 @@ def accept_held_run(
     if found.count != shown:
         return Acted(RampOutcome.OTHERS_KEPT_BACK, lane.run)
     if needs_second_person(lane, person, found.run):
-        return Acted(RampOutcome.SECOND_PERSON, lane.run, by=found.run.raised_by, at=found.run.started_at)
+        return Acted(RampOutcome.SAME_PERSON, lane.run, by=found.run.raised_by, at=found.run.started_at)
     lines = gate.read_rightly(found.run, now=now)
     wrong = broken(lines)
     if wrong is not None and not may(person, OVERRIDE):

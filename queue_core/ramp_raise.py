@@ -51,11 +51,12 @@ def raise_stage(
     lane = lock_lane(lane_id)
     now = clock.now()
     if (shown.run, shown.hold) != (lane.run_id, lane.hold_id if lane.run is None else None):
-        return _moved(lane, shown)
+        return _audited(lane, _moved(lane, shown), person=person, reason=reason, now=now)
     reading = gate.read(lane, now=now)
     refused = _refused(lane, person, reading, shown, override_reason=override_reason, now=now)
     if refused is not None or reading.next is None:
-        return refused or Raised(RaiseOutcome.PLAN_DIFFERS, lane.run)
+        refused = refused or Raised(RaiseOutcome.PLAN_DIFFERS, lane.run)
+        return _audited(lane, refused, person=person, reason=reason, now=now)
     overridden = bool(may_raise(lane, person, reading))
     return _raise(
         lane,
@@ -88,6 +89,19 @@ def _checked_override(person: "AbstractUser", text: str) -> str:
         return ""
     require(person, OVERRIDE)
     return checked_reason(text, field="override_reason")
+
+
+def _audited(lane: Lane, refused: Raised, *, person: "AbstractUser", reason: str, now: datetime) -> Raised:
+    """Of two who raise at once the audit says which one it was, and what the other was told."""
+    after = {
+        "outcome": refused.outcome.value,
+        "run": lane.run_id,
+        "hold": lane.hold_id,
+        "missing": [one.code.value for one in refused.missing],
+        "worse": list(refused.worse),
+    }
+    audit.record("stage.raise_refused", now=now, actor=person, subject=lane, lane=lane, reason=reason, after=after)
+    return refused
 
 
 def _moved(lane: Lane, shown: Shown) -> Raised:

@@ -6,14 +6,14 @@ from typing import Any
 
 from celery import shared_task
 
-from queue_core import alerts, stopping, worker_steps
+from queue_core import alerts, known_answers, stopping, worker_steps
 from queue_core import health as connections_health
 from queue_core import relay as relaying
 from queue_core import tick as ticking
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.drain import drain as drain_lane
 
-__all__ = ["deliver", "drain", "health", "relay", "tick", "watch", "worker_steps"]
+__all__ = ["ask_known", "deliver", "drain", "health", "relay", "tick", "watch", "worker_steps"]
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +49,11 @@ def deliver(endpoint_id: int) -> None:
 @shared_task(name="queue_core.tasks.health")
 def health() -> None:
     connections_health.check_all(clock=DATABASE_CLOCK)
+
+
+@shared_task(name="queue_core.tasks.ask_known")
+def ask_known() -> None:
+    known_answers.ask_due(clock=DATABASE_CLOCK, is_stopping=stopping.is_stopping)
 
 
 @shared_task(name="queue_core.tasks.watch")

@@ -35,6 +35,11 @@ def why_here(item: Item, attempts: list[Attempt]) -> str:
         return _why_urgent(item)
     if item.kind == ItemKind.PULLED:
         return _("A person took it out of the machine's hands before its deadline; the model gave no result.")
+    if item.kind == ItemKind.BLIND:
+        return _(
+            "A blind check: the model has decided this, and you do not see how. Decide as if nobody had. Where you "
+            "decide otherwise, your decision takes the place of the model's."
+        )
     return _("Its earlier decision was recalled.")
 
 

@@ -10,15 +10,14 @@ from django.utils.translation import ngettext
 from queue_core import figures, gate, where
 from queue_core.figures import LaneFigures, Leases, Panel
 from queue_core.figures.panels import read_panel
-from queue_core.gate import GateReading, GateVerdict
+from queue_core.gate import GateReading
 from queue_core.health import model_answers
 from queue_core.models import Lane, Stage, StageRun
 from queue_core.ramp_raise import people_who_may_raise
 from queue_core.states import Result
 from reviewboard.board_text import rate_text
 from reviewboard.models import Person
-from reviewboard.ramp_text import figure_name, measure_text
-from reviewboard.shapes import Check, GateRow, Progress, StageStep
+from reviewboard.shapes import Check, Progress, StageStep
 from reviewboard.templatetags.board import count, count_capped, duration
 from reviewboard.where_text import moment
 
@@ -108,29 +107,7 @@ def _soak(run: StageRun, reading: LaneReading) -> list[Progress]:
 
 
 def _rate(rate: int | None) -> str:
-    return _("%(rate)s claims a minute") % {"rate": count(rate)} if rate is not None else ""
-
-
-def gate_rows(reading: GateReading | None) -> list[GateRow]:
-    words = {
-        GateVerdict.GOOD: _("good"),
-        GateVerdict.BAD: _("over the limit"),
-        GateVerdict.INCONCLUSIVE: _("too few to say"),
-    }
-    return [
-        GateRow(
-            figure=figure_name(line.figure),
-            measured=measure_text(line.figure, line.measured),
-            limit=measure_text(line.figure, line.limit),
-            sample=_("%(sample)s of %(least)s") % {"sample": count(line.sample), "least": count(line.least_sample)}
-            if line.sample < line.least_sample
-            else count(line.sample),
-            verdict=line.verdict.value,
-            word=words[line.verdict],
-            half=_("Does it answer?"),
-        )
-        for line in (reading.lines if reading else ())
-    ]
+    return _("%(rate)s claims per minute") % {"rate": count(rate)} if rate is not None else ""
 
 
 def checks(reading: LaneReading, *, broker: bool) -> list[Check]:

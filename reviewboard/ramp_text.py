@@ -23,6 +23,11 @@ def figure_name(code: str) -> str:
         GateFigure.TIMEOUTS: _("timeouts and expired leases"),
         GateFigure.STALE: _("answers that came too late"),
         GateFigure.LATENCY: _("usual call (p95)"),
+        GateFigure.APPROVED: _("share of APPROVED"),
+        GateFigure.REJECTED: _("share of REJECTED"),
+        GateFigure.MANUAL: _("share for people"),
+        GateFigure.WRONG: _("wrong known answers"),
+        GateFigure.DISAGREEMENT: _("people who decided otherwise"),
     }
     return names[GateFigure(code)]
 
@@ -58,10 +63,20 @@ def _soak_time(params: dict[str, Any]) -> str:
 
 
 def _bad(params: dict[str, Any]) -> str:
+    if params.get("usual") is not None:
+        return _(
+            "The answers are not as usual: the %(figure)s is at %(measured)s, usually at %(usual)s, and %(limit)s "
+            "away is the limit."
+        ) % _numbers(params)
     return _("A guardrail is broken: %(figure)s are at %(measured)s, the limit is %(limit)s.") % _numbers(params)
 
 
 def _inconclusive(params: dict[str, Any]) -> str:
+    if params["sample"] >= params["least_sample"]:
+        text = _("Whether the %(figure)s is as usual cannot be told: the sample is too small for its limit.")
+        if params.get("usual") is None:
+            text = _("The %(figure)s has nothing to be compared with: the lane has not run steadily for long enough.")
+        return text % _numbers(params)
     return ngettext(
         "Too few calls to judge %(figure)s: %(sample)s of at least %(least)s.",
         "Too few calls to judge %(figure)s: %(sample)s of at least %(least)s.",
@@ -75,6 +90,7 @@ def _numbers(params: dict[str, Any]) -> dict[str, str]:
         "figure": figure_name(figure),
         "measured": measure_text(figure, params["measured"]),
         "limit": measure_text(figure, params["limit"]),
+        "usual": measure_text(figure, params.get("usual")),
         "sample": count(params["sample"]),
         "least": count(params["least_sample"]),
     }
@@ -143,6 +159,9 @@ def _act_what(acted: Acted) -> str:
             "This lane asks for two persons: whoever made the version is not the one who puts it into force."
         ),
         RampOutcome.UNCHANGED: _("Nothing was changed: it stands so already."),
+        RampOutcome.NOTHING_KEPT_BACK: _("This run keeps no decisions back any more."),
+        RampOutcome.OTHERS_KEPT_BACK: _("Another number of decisions is kept back than you saw. Look once more."),
+        RampOutcome.SAME_PERSON: _("Two persons raise this lane: you raised that stage, so another must accept it."),
     }[acted.outcome]
 
 

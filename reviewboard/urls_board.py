@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from reviewboard.views import alerts, board, lane, lane_acts, lane_policy, outages, policy
+from reviewboard.views import alerts, board, lane, lane_acts, lane_policy, outages, policy, recalls
 
 urlpatterns = [
     path("", board.board, name="board"),
@@ -15,6 +15,8 @@ urlpatterns = [
     path("lanes/<slug:name>/policy/", lane_policy.force_policy, name="lane_policy"),
     path("lanes/<slug:name>/policy/<int:version>/", policy.policy, name="policy"),
     path("lanes/<slug:name>/policy/<int:version>/try/", policy.try_policy, name="policy_try"),
+    path("lanes/<slug:name>/recall/", recalls.recall, name="lane_recall"),
+    path("lanes/<slug:name>/accept/", recalls.accept_run, name="lane_accept"),
     path("lanes/<slug:name>/outage/close/", outages.close_outage, name="outage_close"),
     path("alerts/", alerts.alerts, name="alerts"),
     path("alerts/<int:pk>/acknowledge/", alerts.acknowledge, name="alert_acknowledge"),

@@ -4,6 +4,7 @@ from queue_core.admin.alerts import AlertHookAdmin, AlertSettingsAdmin, AlertSub
 from queue_core.admin.connections import ModelConnectionAdmin
 from queue_core.admin.endpoints import EndpointAdmin
 from queue_core.admin.grounds import ReasonCodeAdmin
+from queue_core.admin.known_answers import KnownAnswerAdmin, KnownReplyAdmin
 from queue_core.admin.lanes import LaneAdmin
 from queue_core.admin.policies import PolicyAdmin
 
@@ -12,6 +13,8 @@ __all__ = [
     "AlertSettingsAdmin",
     "AlertSubscriptionAdmin",
     "EndpointAdmin",
+    "KnownAnswerAdmin",
+    "KnownReplyAdmin",
     "LaneAdmin",
     "ModelConnectionAdmin",
     "PolicyAdmin",

@@ -16,10 +16,10 @@ from queue_core.contract import CALL_MARGIN
 from queue_core.models import Lane, Stage
 
 if TYPE_CHECKING:
-    StageInlineBase = admin.TabularInline[Stage, Lane]
+    StageInlineBase = admin.StackedInline[Stage, Lane]
     StageFormSet = forms.BaseInlineFormSet[Stage, Lane, forms.ModelForm[Stage]]
 else:
-    StageInlineBase = admin.TabularInline
+    StageInlineBase = admin.StackedInline
     StageFormSet = forms.BaseInlineFormSet
 
 
@@ -56,6 +56,15 @@ class Stages(StageFormSet):
             raise forms.ValidationError(_("Stages are numbered 1, 2, 3, … without a gap; stage 1 is the probe."))
         if [cap for _number, cap in plan] != sorted(cap for _number, cap in plan):
             raise forms.ValidationError(_("A later stage has at least the cap of the one before."))
+        for form in self.forms:
+            if form.is_valid() and form.cleaned_data.get("max_disagreement") is not None:
+                _check_that_some_are_checked(form)
+
+
+def _check_that_some_are_checked(form: "forms.ModelForm[Stage]") -> None:
+    """A limit for what nobody looks at would keep the stage inconclusive for ever."""
+    if not form.cleaned_data.get("blind_share"):
+        form.add_error("blind_share", _("Disagreement is judged by blind checks: say which share is checked."))
 
 
 class StageInline(StageInlineBase):
@@ -65,6 +74,27 @@ class StageInline(StageInlineBase):
     min_num = 1
     max_num = 20
     verbose_name_plural = gettext_lazy("stages (editing the plan never lifts a cap that runs)")
+    fieldsets = [
+        (None, {"fields": [("number", "name"), ("cap", "rate"), ("soak_completions", "soak_time"), "keeps_back"]}),
+        (
+            gettext_lazy("Does it answer?"),
+            {
+                "fields": [
+                    ("window", "least_sample"), ("max_error_ratio", "max_timeout_ratio"),
+                    ("max_stale_ratio", "max_latency"),
+                ]
+            },
+        ),
+        (
+            gettext_lazy("Does it answer rightly?"),
+            {
+                "fields": [
+                    "max_share_shift", ("max_wrong_ratio", "known_every"),
+                    ("blind_share", "least_blind", "max_disagreement"),
+                ]
+            },
+        ),
+    ]  # fmt: skip
 
 
 @admin.register(Lane)

@@ -26,6 +26,11 @@ def lane_to_raise(request: HttpRequest, name: str) -> Lane:
     return _lane(request, name, "raise_stage")
 
 
+def lane_to_recall(request: HttpRequest, name: str) -> Lane:
+    """A lane of which one may recall decisions."""
+    return _lane(request, name, "recall_decision")
+
+
 def lane_to_judge_anew(request: HttpRequest, name: str) -> Lane:
     """A lane whose policy one may put into force."""
     return _lane(request, name, "force_policy")

@@ -44,7 +44,7 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
     except InvalidRequest as mistake:
         form.add_error(mistake.field if mistake.field in form.fields else None, str(mistake))
         return _again(request, pk, form)
-    if resolved.outcome not in (ResolveOutcome.DECIDED, ResolveOutcome.ALREADY):
+    if resolved.outcome not in (ResolveOutcome.DECIDED, ResolveOutcome.CHECKED, ResolveOutcome.ALREADY):
         return _lost(request, pk, form)
     request.session[KEPT_CLEAR] = keep_key(item)
     messages.success(request, _decided_text(resolved))
@@ -52,6 +52,8 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _decided_text(resolved: Resolved) -> str:
+    if resolved.outcome == ResolveOutcome.CHECKED:
+        return _("Checked: you decided as the model had. Its decision stands.")
     verdict = resolved.decision.verdict if resolved.decision is not None else ""
     if resolved.outcome == ResolveOutcome.ALREADY:
         return _("You had decided this item already: %(verdict)s.") % {"verdict": verdict}

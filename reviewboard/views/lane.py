@@ -9,7 +9,16 @@ from django.views.decorators.http import require_safe
 
 from queue_core import figures, ramp
 from queue_core.gate import GateReading
-from reviewboard import board_text, broker, lane_history, lane_page, lane_policy, outage_text
+from reviewboard import (
+    board_text,
+    broker,
+    gate_text,
+    lane_history,
+    lane_page,
+    lane_policy,
+    outage_text,
+    recall_text,
+)
 from reviewboard.lane_forms import CapForm, CloseOutageForm, PolicyForm, PullForm, RaiseForm, ResumeForm, StepDownForm
 from reviewboard.lane_page import LaneReading
 from reviewboard.live import LiveVersion, page_or_partial, wants_partial
@@ -64,7 +73,8 @@ def live_context(request: HttpRequest, reading: LaneReading, *, is_broker_there:
         "bar": board_text.bar(reading.figures),
         "exposure": reading.figures.exposure.value if reading.figures.exposure else "",
         "stages": lane_page.stage_path(reading),
-        "gate_rows": lane_page.gate_rows(shown),
+        "gate_rows": gate_text.gate_rows(shown),
+        "gate_notes": gate_text.notes(shown),
         "gate_kept_from": reading.gate.kept_from,
         "checks": lane_page.checks(reading, broker=is_broker_there),
         "attempts_line": lane_page.attempts_line(shown),
@@ -89,6 +99,7 @@ def action_context(request: HttpRequest, reading: LaneReading, bound: Mapping[st
         "typed": [(_("Reason"), bound["typed"])] if bound.get("typed") else [],
         **_policy_context(request, reading, bound),
     }
+    context |= _kept_back_context(request, reading, bound)
     if may(request, "manage_outage"):
         context |= _outage_context(reading, bound)
     if context["may_hold"]:
@@ -119,6 +130,16 @@ def _policy_context(request: HttpRequest, reading: LaneReading, bound: Mapping[s
             "policy_effect": lane_policy.effect(reading.lane),
         }
     return context
+
+
+def _kept_back_context(request: HttpRequest, reading: LaneReading, bound: Mapping[str, Any]) -> dict[str, Any]:
+    """Decisions that no raise will let go, for those who may accept or recall them."""
+    may_accept, may_recall = may(request, "raise_stage"), may(request, "recall_decision")
+    if not may_accept and not may_recall:
+        return {}
+    found = ramp.kept_back_runs(reading.lane)
+    rows = recall_text.kept_back_rows(found, may_accept=may_accept, bound=bound.get("accept_form"))
+    return {"may_recall": may_recall, "kept_back": rows}
 
 
 def _outage_context(reading: LaneReading, bound: Mapping[str, Any]) -> dict[str, Any]:

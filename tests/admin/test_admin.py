@@ -163,6 +163,9 @@ def test_a_new_lane_is_on_hold_with_its_plan(admin: Client) -> None:
         "stages-0-max_error_ratio": "0.1",
         "stages-0-max_timeout_ratio": "0.1",
         "stages-0-max_stale_ratio": "0.1",
+        "stages-0-known_every": "600",
+        "stages-0-blind_share": "0",
+        "stages-0-least_blind": "10",
     }
 
     response = admin.post(url, sent)

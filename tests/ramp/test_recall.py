@@ -355,7 +355,7 @@ class TestARunThatKeptBackAndEnded:
         first = ramp.accept_held_run(lane.pk, lane.hold.run.pk, person=lead, clock=clock(50), **words)
         second = ramp.accept_held_run(lane.pk, lane.hold.run.pk, person=other_lead, clock=clock(51), **words)
 
-        assert (first.outcome, first.by, second.outcome) == ("second_person", lead, "done")
+        assert (first.outcome, first.by, second.outcome) == ("same_person", lead, "done")
 
     def test_a_reviewer_may_not(self, lead: Person, reviewer: Person) -> None:
         lane = self.held(lead)

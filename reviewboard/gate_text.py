@@ -1,0 +1,74 @@
+"""The gate's table: each figure against its limit, in both halves, in dry words."""
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from queue_core.gate import GateReading, GateVerdict
+from queue_core.gate_lines import Figure, GateLine
+from queue_core.gate_rightly import SHARES, Basis
+from reviewboard.ramp_text import figure_name, measure_text
+from reviewboard.shapes import GateRow, Text
+from reviewboard.templatetags.board import count
+
+
+def gate_rows(reading: GateReading | None) -> list[GateRow]:
+    return [_row(line) for line in (reading.lines if reading else ())]
+
+
+def notes(reading: GateReading | None) -> list[Text]:
+    """What the second half rests on, or that the stage has none."""
+    if reading is None or reading.run is None:
+        return []
+    rightly = [line for line in reading.lines if line.is_rightly]
+    if not rightly:
+        return [_("Whether the model answers rightly is not judged: this stage's plan has no limit for it.")]
+    found: list[Text] = [_basis(line) for line in rightly if line.figure == Figure.APPROVED]
+    if any(line.figure == Figure.DISAGREEMENT for line in rightly):
+        found.append(_("People decide a sample of this run without seeing the model's answer."))
+    return found
+
+
+def _basis(line: GateLine) -> str:
+    if line.basis == Basis.SAME_HOURS:
+        return _("Usual is this lane's steady running at the same hours of the last weeks.")
+    if line.basis == Basis.HEALTHY_DAYS:
+        return _("Usual is this lane's steady running in the last seven days.")
+    return _("Nothing is usual yet: this lane has not run steadily under this policy for long enough.")
+
+
+def _row(line: GateLine) -> GateRow:
+    return GateRow(
+        figure=figure_name(line.figure),
+        measured=measure_text(line.figure, line.measured),
+        limit=_limit(line),
+        sample=_sample(line),
+        verdict=line.verdict.value,
+        word=_word(line),
+        half=_("Does it answer rightly?") if line.is_rightly else _("Does it answer?"),
+    )
+
+
+def _limit(line: GateLine) -> str:
+    limit = measure_text(line.figure, line.limit)
+    if line.figure not in SHARES:
+        return limit
+    if line.usual is None:
+        return _("± %(limit)s") % {"limit": limit}
+    return _("%(usual)s ± %(limit)s") % {"usual": measure_text(line.figure, line.usual), "limit": limit}
+
+
+def _sample(line: GateLine) -> str:
+    if line.sample >= line.least_sample:
+        return count(line.sample)
+    text = ngettext("%(sample)s of %(least)s", "%(sample)s of %(least)s", line.least_sample)
+    return text % {"sample": count(line.sample), "least": count(line.least_sample)}
+
+
+def _word(line: GateLine) -> str:
+    if line.verdict == GateVerdict.GOOD:
+        return _("good")
+    if line.verdict == GateVerdict.BAD:
+        return _("not as usual") if line.figure in SHARES else _("over the limit")
+    if line.figure in SHARES and line.usual is None:
+        return _("nothing to compare with")
+    return _("too few to say")
