@@ -1,6 +1,7 @@
 """What the page of deliveries says: an endpoint's last answer, and how the tries of a message went."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
@@ -31,13 +32,14 @@ class EndpointRow:
     given_up: str
     kinds: str
     lanes: str
+    next_try: datetime | None
 
     @property
     def endpoint(self) -> Endpoint:
         return self.standing.endpoint
 
 
-def endpoint_row(standing: Standing, lanes: dict[int, str]) -> EndpointRow:
+def endpoint_row(standing: Standing, lanes: dict[int, str], *, now: datetime) -> EndpointRow:
     endpoint = standing.endpoint
     tone, word = _state(standing)
     return EndpointRow(
@@ -49,6 +51,7 @@ def endpoint_row(standing: Standing, lanes: dict[int, str]) -> EndpointRow:
         given_up=_given_up(standing),
         kinds=_(", ").join(endpoint.kinds),
         lanes=_(", ").join(lanes.get(pk, str(pk)) for pk in endpoint.lanes) or _("all lanes"),
+        next_try=endpoint.open_until if endpoint.open_until and endpoint.open_until > now else None,
     )
 
 
@@ -109,7 +112,7 @@ def tries_text(delivery: Delivery, outcomes: list[str | None]) -> str:
         if not words or words[-1] != word:
             words.append(word)
     if not words:
-        return _("waits for an earlier message, or for its turn") if delivery.state == DeliveryState.PENDING else ""
+        return _("not tried yet") if delivery.state == DeliveryState.PENDING else ""
     if len(words) == 1:
         return words[0]
     return _("%(before)s, then %(last)s") % {"before": _(", ").join(words[:-1]), "last": words[-1]}

@@ -58,7 +58,7 @@ def answer_with_deliveries(
         "nav": "deliveries",
         "as_of": now,
         "conflict": conflict,
-        "endpoints": [endpoint_row(one, lanes) for one in relay.endpoints()],
+        "endpoints": [endpoint_row(one, lanes, now=now) for one in relay.endpoints()],
         "filter": chosen,
         "names": names,
         "states": DeliveryState.choices,

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -66,7 +67,11 @@ class TestCells:
 
 
 def test_every_format_holds_the_same_rows_and_parquet_their_types(tmp_path) -> None:
-    pa = pytest.importorskip("pyarrow.parquet", reason="uv sync --extra parquet")
+    try:
+        import pyarrow.parquet as pa
+    except ImportError:
+        # In CI a test that is left out is one that proves nothing.
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("uv sync --extra parquet")
     lane = make_lane()
     for result in ("APPROVED", "REJECTED"):
         done_job(lane, result=result)
