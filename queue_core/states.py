@@ -82,6 +82,8 @@ ERROR_OUTCOMES = (
 )
 #: Counted in the gate's timeout ratio: the effect on the model is unknown.
 TIMEOUT_OUTCOMES = (AttemptOutcome.TIMEOUT, AttemptOutcome.LEASE_EXPIRED)
+#: The model may have answered, and nobody heard it.
+UNKNOWN_EFFECTS = (*TIMEOUT_OUTCOMES, AttemptOutcome.UNKNOWN)
 #: Surely not executed, so the attempt is given back.
 UNEXECUTED_OUTCOMES = (
     AttemptOutcome.UNAVAILABLE,

@@ -4,7 +4,7 @@ from django.utils.translation import gettext_lazy as _
 
 from queue_core.models.lanes import Lane, ModelConnection
 from queue_core.models.tickets import MAX_ID, Evidence, Ticket
-from queue_core.states import AttemptOutcome, DeadReason, JobState, Result
+from queue_core.states import UNKNOWN_EFFECTS, AttemptOutcome, DeadReason, JobState, Result
 
 MAX_DETAIL = 512
 
@@ -159,6 +159,8 @@ class Attempt(models.Model):
             models.Index(fields=["lane", "lease_until"], name="attempt_running", condition=Q(ended_at__isnull=True)),
             models.Index(fields=["lane", "started_at"], name="attempt_started"),
             models.Index(fields=["lane", "ended_at"], name="attempt_ended", condition=Q(ended_at__isnull=False)),
+            # Few among millions, counted on a lane's page. Only a bad end writes it.
+            models.Index(fields=["lane", "ended_at"], name="attempt_unknown", condition=Q(outcome__in=UNKNOWN_EFFECTS)),
         ]
 
     def __str__(self) -> str:
