@@ -31,7 +31,7 @@ def drain(self: Any, lane_id: int) -> None:
 
 @shared_task(name="queue_core.tasks.tick")
 def tick() -> None:
-    ticking.tick(clock=DATABASE_CLOCK)
+    ticking.tick_in_turn(clock=DATABASE_CLOCK)
 
 
 @shared_task(name="queue_core.tasks.relay")

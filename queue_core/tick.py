@@ -6,6 +6,7 @@ half a minute, since nobody judges the guardrails of idle lanes; it opens nothin
 
 import logging
 from collections.abc import Callable
+from datetime import timedelta
 
 from django.db import transaction
 
@@ -16,6 +17,16 @@ from queue_core.models import Lane
 logger = logging.getLogger(__name__)
 
 SCHEDULER = "scheduler"
+#: Ticks that come closer together than this were waiting in the broker, or are a second scheduler's.
+APART = timedelta(milliseconds=400)
+
+
+def tick_in_turn(*, clock: Clock) -> bool:
+    """A tick, unless another was seen just now. Whether there was one."""
+    if not presence.scheduler_has_turn(SCHEDULER, apart=APART):
+        return False
+    tick(clock=clock)
+    return True
 
 
 def tick(*, clock: Clock) -> None:

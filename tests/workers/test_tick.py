@@ -98,6 +98,19 @@ def test_the_tick_says_that_a_scheduler_is_there(woken, db):
     assert seen.seen_at > seen.started_at
 
 
+def test_ticks_that_piled_up_or_come_from_two_schedulers_are_one(woken, db, monkeypatch):
+    """CEL-11: a message is not thrown away by its age, which a wrong clock would tell; the rows say that it is late."""
+    swept = []
+    monkeypatch.setattr(contract, "sweep", lambda **_: swept.append(1))
+
+    turns = [tick.tick_in_turn(clock=DATABASE_CLOCK) for _ in range(20)]
+    Presence.objects.update(seen_at=DATABASE_CLOCK.now() - tick.APART)
+    turns.append(tick.tick_in_turn(clock=DATABASE_CLOCK))
+
+    assert turns.count(True) == len(swept) < 10
+    assert (turns[0], turns[-1]) == (True, True)
+
+
 def test_a_step_that_fails_keeps_no_other_from_its_turn_and_is_not_swallowed(staged_lane, woken, monkeypatch):
     receive(staged_lane, "fine")
 
