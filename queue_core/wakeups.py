@@ -20,8 +20,10 @@ RELAY = "queue_core.tasks.relay"
 DELIVER = "queue_core.tasks.deliver"
 #: A process sends a lane, or an endpoint, no more than one in this time; the tick makes up for what was left out.
 LEAST_PAUSE = 0.2
-#: An unread wake-up is worth nothing after this, since the tick has sent others.
-EXPIRES_AFTER = 30
+#: An unread message is dropped after this many seconds, so that a broker without workers does not fill for ever. The
+#: worker compares by its own clock: this has to be longer than clocks are apart, or one that is five minutes fast
+#: throws every wake-up and every tick away.
+EXPIRES_AFTER = 900
 
 #: Seconds for a free connection: the caller's own work is done and must not wait for a message about it.
 LONGEST_WAIT = 1.0
