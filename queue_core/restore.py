@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.db import transaction
 
-from queue_core import audit, hold
+from queue_core import audit, hold, relay
 from queue_core.clock import Clock
 from queue_core.contract import lock_lane
 from queue_core.contract.restored import LeftUnknown, leave_unknown
@@ -29,6 +29,8 @@ def after_restore(*, clock: Clock) -> Iterator[Restored]:
     """
     lane_ids = list(Lane.objects.order_by("name").values_list("pk", flat=True))
     held_now = {lane_id for lane_id in lane_ids if _hold(lane_id, clock)}
+    if held_now:
+        relay.skip_lost_numbers()
     for lane_id in lane_ids:
         left = _leave_all_unknown(lane_id, clock)
         yield Restored(Lane.objects.get(pk=lane_id), lane_id in held_now, left)

@@ -15,7 +15,9 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS seen (id TEXT PRIMARY KEY);
-CREATE TABLE IF NOT EXISTS content (source TEXT, ticket TEXT, seq INTEGER, verdict TEXT, PRIMARY KEY (source, ticket));
+CREATE TABLE IF NOT EXISTS content (
+  source TEXT, ticket TEXT, number INTEGER, verdict TEXT, PRIMARY KEY (source, ticket)
+);
 """
 LARGEST = 1_000_000
 
@@ -52,11 +54,11 @@ class Consumer:
         verdicts = {"decision": message["data"].get("verdict"), "decision.recalled": None}
         if message["type"] not in verdicts:
             return "ignored"
-        # A message that was given up and is replayed later comes after newer ones: `seq` tells.
-        data = (message["data"]["source"], message["data"]["ticket"], message["seq"], verdicts[message["type"]])
+        # A message that was given up and is replayed later comes after newer ones: its number tells.
+        data = (message["data"]["source"], message["data"]["ticket"], message["number"], verdicts[message["type"]])
         changed = self._database.execute(
             "INSERT INTO content VALUES (?, ?, ?, ?) ON CONFLICT (source, ticket) DO UPDATE"
-            " SET seq = excluded.seq, verdict = excluded.verdict WHERE excluded.seq > content.seq",
+            " SET number = excluded.number, verdict = excluded.verdict WHERE excluded.number > content.number",
             data,
         )
         return "handled" if changed.rowcount else "older"

@@ -206,7 +206,10 @@ class DeliveryTry(models.Model):
 
 
 class RelayMark(models.Model):
-    """How far anybody has read the numbered messages: what is beyond it was seen by nobody who pages. One row."""
+    """How far anybody may have read the numbered messages, and what no new number is below of. One row.
+
+    What is beyond it was seen by nobody who pages.
+    """
 
     read_up_to = models.BigIntegerField(default=0)
 

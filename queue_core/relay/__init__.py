@@ -12,7 +12,13 @@ from queue_core.relay.endpoints import (
     try_now,
 )
 from queue_core.relay.envelopes import envelope
-from queue_core.relay.numbering import MOST_ON_A_PAGE, newest_number, number_messages, page_of_messages
+from queue_core.relay.numbering import (
+    MOST_ON_A_PAGE,
+    newest_number,
+    number_messages,
+    page_of_messages,
+    skip_lost_numbers,
+)
 from queue_core.relay.posting import Answer, post
 from queue_core.relay.replaying import MOST_REPLAYED, Replayed, replay, replayable
 from queue_core.relay.rows import sweep
@@ -51,6 +57,7 @@ __all__ = [
     "send_due",
     "send_test",
     "sign",
+    "skip_lost_numbers",
     "step",
     "sweep",
     "try_now",

@@ -9,8 +9,9 @@ from queue_core.models import Message
 def envelope(message: Message) -> dict[str, Any]:
     """A message as consumers get it.
 
-    `id` is the same at each delivery: whoever has handled it before leaves it alone. `seq` counts the ticket's
-    messages: one with a lower `seq` than the last one handled says something older. `number` counts all messages.
+    `id` is the same at each delivery: whoever has handled it before leaves it alone. `number` rises from message to
+    message: one with a lower `number` than the last one handled of its ticket says something older. `seq` counts the
+    ticket's messages; after a restore of the database it may be given again, a number never.
     """
     return {
         "id": str(message.key),

@@ -17,6 +17,8 @@ from queue_core.states import MessageKind, MessageState
 LOCK = 7_203_114
 MOST_AT_ONCE = 5_000
 MOST_ON_A_PAGE = 1_000
+#: More messages than any time between two backups has.
+LOST_AT_MOST = 10_000_000
 
 #: A message that somebody holds is passed over, and so are the later ones of its ticket: they wait for it, as they do
 #: for one that is kept back. Numbers of a ticket's messages rise with `seq` for that reason.
@@ -33,7 +35,9 @@ next AS (
       AND b.kind <> 'endpoint.test' AND NOT EXISTS (SELECT FROM free WHERE free.id = b.id))),
 numbered AS (
   UPDATE queue_core_message m
-  SET number = next.place + (SELECT coalesce(max(number), 0) FROM queue_core_message)
+  SET number = next.place + greatest(
+    (SELECT coalesce(max(number), 0) FROM queue_core_message),
+    (SELECT coalesce(max(read_up_to), 0) FROM queue_core_relaymark))
   FROM next WHERE m.id = next.id
   RETURNING m.id, m.number, m.kind, m.ticket_id, m.lane_id)
 INSERT INTO queue_core_delivery
@@ -93,6 +97,18 @@ def page_of_messages(
     if found and found[-1].number is not None:
         _remember(found[-1].number)
     return found
+
+
+@transaction.atomic
+def skip_lost_numbers() -> None:
+    """After a restore: give no number again that the lost time may have given to other messages.
+
+    A reader that goes on from such a number would skip whatever got a lower one now. What was read is lost too, so that
+    everything that has a number counts as read.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+    _remember(max(newest_number(), read_up_to()) + LOST_AT_MOST)
 
 
 def newest_number() -> int:

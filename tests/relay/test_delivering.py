@@ -459,9 +459,9 @@ def test_the_example_consumer_lets_nothing_older_undo_a_newer_decision_and_refus
     secret = secret_of(endpoint)
     consumer = example().Consumer(str(tmp_path / "c.sqlite"), ["whsec_" + "b2xk" * 8, secret])
 
-    def message(kind: str, seq: int, **data: object) -> tuple[bytes, dict[str, str]]:
+    def message(kind: str, number: int, **data: object) -> tuple[bytes, dict[str, str]]:
         body = json.dumps(
-            {"id": str(uuid4()), "seq": seq, "type": kind, "data": {"source": "s", "ticket": "t", **data}}
+            {"id": str(uuid4()), "number": number, "type": kind, "data": {"source": "s", "ticket": "t", **data}}
         ).encode()
         return body, relay.sign([secret], str(uuid4()), clock.now(), body)
 

@@ -8,6 +8,8 @@ from django.db import transaction
 from queue_core import outbox, relay
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Delivery, Message, Ticket
+from queue_core.relay.numbering import LOST_AT_MOST
+from queue_core.restore import after_restore
 from queue_core.states import MessageKind, MessageState
 from tests.factories import T0, clock, done_job, make_lane, waiting_job
 from tests.locking import holding, started, together, wait_until_blocked
@@ -129,6 +131,22 @@ def test_a_page_is_bounded_and_goes_on_after_the_last_number_read() -> None:
     assert [message.pk for message in (*first, *second)] == [message.pk for message in made]
     assert relay.newest_number() == 5
     assert relay.page_of_messages(5, 10) == []
+
+
+@pytest.mark.django_db
+def test_after_a_restore_no_number_of_the_lost_time_is_given_again() -> None:
+    """A consumer that read on to number 5 in the time that was lost would skip the 2 that it has not seen."""
+    make_lane()
+    before = record()
+    number()
+    for _run in after_restore(clock=DATABASE_CLOCK):
+        pass
+    held = Message.objects.get(kind="lane.on_hold")
+
+    number()
+
+    assert numbers(before, held) == [1, LOST_AT_MOST + 2]
+    assert relay.seen_by_somebody([before.pk]) == {before.pk}
 
 
 @pytest.mark.django_db
