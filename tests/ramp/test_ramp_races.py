@@ -2,18 +2,34 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
-from queue_core import batch, contract, hold, ramp
+from queue_core import batch, contract, hold, ramp, recalls, relay
 from queue_core.contract import Ending
-from queue_core.models import AuditEntry, Hold, Lane, Message, Outage, StageRun
+from queue_core.models import Attempt, AuditEntry, Decision, Hold, Item, Lane, Message, Outage, StageRun
 from queue_core.ramp import Raised
+from queue_core.recalls import RecallActed, Selection
 from queue_core.states import AttemptOutcome
 from reviewboard.models import Person
-from tests.factories import clock, waiting_job
+from tests.factories import at, clock, waiting_job
 from tests.locking import holding, started, together, wait_until_blocked
-from tests.ramp.stories import PLAN, WHY, again, answer, attempt_of, end, leased, probing, pull, raise_, read, running
+from tests.ramp.stories import (
+    PLAN,
+    WHY,
+    again,
+    answer,
+    attempt_of,
+    end,
+    judged,
+    leased,
+    probing,
+    pull,
+    raise_,
+    read,
+    running,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -37,6 +53,12 @@ def test_two_leads_raise_at_once_and_the_second_is_told_of_the_first(lead: Perso
     assert (first.outcome, loser.outcome, loser.by, loser.run) == ("raised", "already_raised", lead, first.run)
     assert (again(lane).run.number, StageRun.objects.filter(lane=lane).count()) == (2, 2)
     assert AuditEntry.objects.filter(act="stage.raised", lane=lane).count() == 2
+    refused = AuditEntry.objects.get(act="stage.raise_refused", lane=lane)
+    assert (refused.actor, refused.after["outcome"], refused.after["run"]) == (
+        other_lead,
+        "already_raised",
+        first.run.pk,
+    )
     assert Message.objects.filter(kind="stage.raised", lane=lane).count() == 2
 
 
@@ -51,6 +73,8 @@ def test_ten_presses_of_one_button_raise_once(lead: Person) -> None:
 
     assert sorted(raised.outcome for raised in answers) == ["already_raised"] * 9 + ["raised"]
     assert again(lane).run.number == 2
+    acts = AuditEntry.objects.filter(lane=lane, after__run=again(lane).run_id).values_list("act", flat=True)
+    assert sorted(acts) == ["stage.raise_refused"] * 9 + ["stage.raised"]
 
 
 def test_a_raise_that_waits_behind_a_hold_starts_nothing(lead: Person, reviewer: Person) -> None:
@@ -65,6 +89,7 @@ def test_a_raise_that_waits_behind_a_hold_starts_nothing(lead: Person, reviewer:
         wait_until_blocked(raised)
 
     assert (raised.outcome().outcome, raised.outcome().by) == ("on_hold", reviewer)
+    assert AuditEntry.objects.get(act="stage.raise_refused").after["hold"] == again(lane).hold_id
     assert again(lane).run is None
     assert StageRun.objects.filter(lane=lane, ended_at__isnull=True).count() == 0
 
@@ -201,6 +226,102 @@ def test_a_resume_and_a_probe_pressed_at_once_start_one_run(lead: Person, other_
     assert StageRun.objects.filter(lane=lane, ended_at__isnull=True).count() == 1
     started_run = again(lane).run
     assert sum(answer_.run == started_run and str(answer_.outcome) in ("raised", "done") for answer_ in outcomes) == 1
+
+
+def test_a_raise_while_the_figures_got_worse_starts_nothing_and_says_which(lead: Person) -> None:
+    """The worker's bad ends commit while the raise waits for the lane: measured again, they are worse than shown."""
+    lane = running(lead, unavailable_limit=50)
+    for _number in range(3):
+        answer(lane, when=130)
+    tokens = [leased(lane, when=140) for _number in range(3)]
+    shown = read(lane, when=145).sign()
+
+    with holding(lambda: [end(token, "invalid_answer", when=146) for token in tokens[:1]]):
+        raised = started("raiser", raising(lane, lead, when=147, shown=shown))
+        wait_until_blocked(raised)
+
+    refused = raised.outcome()
+    assert refused.outcome in ("on_hold", "figures_worse"), refused
+    entry = AuditEntry.objects.get(act="stage.raise_refused")
+    assert entry.after["outcome"] == refused.outcome
+    assert StageRun.objects.filter(lane=lane, number=3).count() == 0
+
+
+def test_a_raise_and_a_recall_of_what_it_would_accept_leave_nothing_half_done(lead: Person, other_lead: Person) -> None:
+    lane = probing(lead, stages=(replace(PLAN[0], keeps_back=True), *PLAN[1:]))
+    for _number in range(2):
+        answer(lane, when=50)
+    shown = read(lane, when=70).sign()
+    chosen = Selection(until=at(70), run=lane.run_id)
+
+    with holding(
+        lambda: recalls.recall(lane.pk, chosen, person=other_lead, reason="wrong", shown=2, clock=clock(71))
+    ) as recalled:
+        raised = started("raiser", raising(lane, lead, when=72, shown=shown))
+        wait_until_blocked(raised)
+
+    assert (recalled.outcome, raised.outcome().outcome) == ("recalled", "raised")
+    assert set(Message.objects.filter(kind="decision").values_list("state", flat=True)) == {"withdrawn"}
+
+
+def test_two_leads_who_recall_the_same_at_once_recall_it_once(lead: Person, other_lead: Person) -> None:
+    lane = running(lead)
+    for _number in range(4):
+        answer(lane, when=90)
+    chosen = Selection(until=at(95), run=lane.run_id)
+
+    def recalling(person: Person) -> Callable[[], RecallActed]:
+        return lambda: recalls.recall(lane.pk, chosen, person=person, reason="all wrong", shown=4, clock=clock(100))
+
+    answers = together([recalling(lead), recalling(other_lead)])
+
+    assert sorted(str(acted.outcome) for acted in answers) == ["differs", "recalled"]
+    assert Decision.objects.filter(why="recall").count() == 4
+    assert Item.objects.filter(kind="recalled").count() == 4
+
+
+def test_a_recall_against_the_relay_withdraws_a_message_or_announces_it_and_never_both(lead: Person) -> None:
+    lane = running(lead)
+    for _number in range(6):
+        answer(lane, when=90)
+    relay.number_messages(clock=clock(91))
+    chosen = Selection(until=at(95), run=lane.run_id)
+
+    pages, acted = together(
+        [
+            lambda: [relay.page_of_messages(0, 100), relay.page_of_messages(0, 100)],
+            lambda: recalls.recall(lane.pk, chosen, person=lead, reason="all wrong", shown=6, clock=clock(100)),
+        ]
+    )
+
+    read_ = {message.decision_id for page in pages for message in page if message.kind == "decision"}
+    told = set(acted.recall.entries.filter(outcome="announced").values_list("decision", flat=True))
+    withdrawn = set(acted.recall.entries.filter(outcome="withdrawn").values_list("decision", flat=True))
+    of_run = set(Decision.objects.filter(run=lane.run, attempt__isnull=False).values_list("pk", flat=True))
+    assert told | withdrawn == of_run
+    assert read_ & withdrawn == set()
+
+
+def test_ten_workers_at_once_are_given_no_more_than_the_rate_in_any_sixty_seconds(lead: Person) -> None:
+    lane = running(lead, stages=(PLAN[0], replace(PLAN[1], cap=50, rate=12), PLAN[2]))
+    for _number in range(60):
+        waiting_job(lane, added=99, deadline=90_000)
+    judged(lane, when=105)
+
+    def claiming(when: float) -> Callable[[], int]:
+        return lambda: len(batch.claim_next(lane.pk, 3, clock=clock(when), worker="w").claims)
+
+    given = [sum(together([claiming(when) for _worker in range(10)])) for when in (105,)]
+    for when in (120, 164.9, 165, 180):
+        judged(lane, when=when)
+        given.append(sum(together([claiming(when) for _worker in range(3)])))
+
+    assert given[0] <= 12
+    starts = sorted(Attempt.objects.filter(run=lane.run).values_list("started_at", flat=True))
+    assert len(starts) > 12
+    for first in starts:
+        within = [one for one in starts if first <= one < first + timedelta(seconds=60)]
+        assert len(within) <= 12
 
 
 def test_a_decision_that_commits_beside_the_acceptance_of_its_run_is_not_kept_back_for_ever(lead: Person) -> None:
