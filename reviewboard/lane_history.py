@@ -6,13 +6,15 @@ from datetime import datetime
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from queue_core.models import AuditEntry, Hold, Lane, StageRun
 from queue_core.states import HoldForm, RunEnd
+from queue_core.usage import Usage, usage_of_runs
 from reviewboard.act_names import act_name
-from reviewboard.ramp_text import figure_name, measure_text, stage_name
+from reviewboard.ramp_text import figure_name, measure_text, stage_name, what_to_change
 from reviewboard.shapes import Text, Tone
-from reviewboard.templatetags.board import count_capped
+from reviewboard.templatetags.board import count, count_capped
 from reviewboard.where_text import hold_reason
 
 SHOWN = 12
@@ -30,6 +32,7 @@ class Chapter:
     who: str
     why: str
     override: str
+    usage: Text
     frozen: Sequence[tuple[Text, Text]]
 
 
@@ -43,9 +46,11 @@ class Act:
 
 def history(lane: Lane) -> list[Chapter]:
     """The newest first."""
-    runs = StageRun.objects.filter(lane=lane).select_related("raised_by").order_by("-started_at")[:SHOWN]
+    newest = StageRun.objects.filter(lane=lane).select_related("raised_by").order_by("-started_at")[:SHOWN]
     holds = Hold.objects.filter(lane=lane).select_related("by").order_by("-started_at")[:SHOWN]
-    chapters = [*map(_of_run, runs), *map(_of_hold, holds)]
+    runs = list(newest)
+    usage = usage_of_runs([run.pk for run in runs]) or {}
+    chapters = [*(_of_run(run, usage.get(run.pk)) for run in runs), *map(_of_hold, holds)]
     return sorted(chapters, key=lambda one: one.at, reverse=True)[:SHOWN]
 
 
@@ -66,7 +71,16 @@ def _what(entry: AuditEntry) -> Text:
     return act_name(entry.act)
 
 
-def _of_run(run: StageRun) -> Chapter:
+def _usage_text(usage: Usage | None) -> Text:
+    if usage is None or not usage.total:
+        return ""
+    return ngettext("%(tokens)s tokens in %(calls)s call", "%(tokens)s tokens in %(calls)s calls", usage.calls) % {
+        "tokens": count(usage.total),
+        "calls": count(usage.calls),
+    }
+
+
+def _of_run(run: StageRun, usage: Usage | None) -> Chapter:
     return Chapter(
         what=stage_name(run),
         tone=Tone.INFO,
@@ -76,6 +90,7 @@ def _of_run(run: StageRun) -> Chapter:
         who=run.raised_by.get_username() if run.raised_by else _("the system"),
         why=run.reason,
         override=run.override_reason,
+        usage=_usage_text(usage),
         frozen=frozen_figures(run.figures),
     )
 
@@ -89,7 +104,8 @@ def _of_hold(hold: Hold) -> Chapter:
         ended=_("ended") if hold.ended_at else _("stands now"),
         who=hold.by.get_username() if hold.by else _("the lane itself"),
         why=hold_reason(hold.reason),
-        override=hold.note,
+        override=hold.note or what_to_change(hold),
+        usage="",
         frozen=(),
     )
 

@@ -10,8 +10,9 @@ from django.utils.translation import ngettext
 
 from queue_core.gate_lines import Figure as GateFigure
 from queue_core.hold import Held
-from queue_core.models import Lane, StageRun
+from queue_core.models import Hold, Lane, StageRun
 from queue_core.ramp import Acted, Missing, MissingCode, Raised, RaiseOutcome, RampOutcome
+from queue_core.states import HoldReason
 from reviewboard.models import Person
 from reviewboard.shapes import Conflict, Text
 from reviewboard.templatetags.board import count, duration
@@ -207,6 +208,12 @@ def _now_is(lane: Lane) -> Sequence[tuple[Text, Text]]:
 
 def stage_name(run: StageRun) -> str:
     return _("stage %(number)d, %(name)s") % {"number": run.number, "name": run.name}
+
+
+def what_to_change(hold: Hold) -> str:
+    """What to change where the model refused the connection: the first line of what the attempt says."""
+    detail = hold.params.get("detail") if hold.reason == HoldReason.AUTO_MISCONFIGURED else ""
+    return _(detail.splitlines()[0]) if isinstance(detail, str) and detail.strip() else ""
 
 
 def listed(names: Sequence[str]) -> str:

@@ -5,11 +5,15 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.test import Client
+from django.urls import reverse
 
+from queue_core import roles
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.drain import drain
 from queue_core.models import Attempt, Item, Job, Lane
 from reviewboard.model_server import FAULTS, RunningServer
+from reviewboard.models import Person
 from tests.connections.wires import QUESTIONS, WIRES, row
 from tests.factories import make_ground, make_lane
 from tests.workers.conftest import receive
@@ -183,6 +187,19 @@ def test_a_lane_held_for_its_configuration_says_in_a_plain_sentence_what_to_chan
     sentence = lane.hold.params["detail"].splitlines()[0]
     assert sentence.endswith(".")
     assert len(sentence) > 40
+
+
+def test_the_lanes_page_shows_the_sentence_of_what_to_change(client: Client, model: RunningServer) -> None:
+    lane = lane_at("systemone", model)
+    model.set("unauthorized")
+    work(lane)
+    vera = Person.objects.create_user("vera")
+    roles.assign(vera, roles.VIEWER)
+    client.force_login(vera)
+
+    shown = client.get(reverse("lane", args=[lane.name])).content.decode()
+
+    assert "The model server does not accept the key (401). Set another key for this connection." in shown
 
 
 def test_one_text_that_is_refused_goes_to_people_and_the_rest_of_its_request_is_judged(model: RunningServer) -> None:

@@ -1,7 +1,6 @@
 """Stored answers judged by another version, and what it proposes for items that wait for people."""
 
 import json
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,14 +13,13 @@ from queue_core.contract import Ending
 from queue_core.errors import InvalidRequest
 from queue_core.models import Decision, Item, Job, Lane, Policy
 from queue_core.policy import Policy as Rules
-from queue_core.states import HoldReason
-from queue_core.usage import usage_of_outage, usage_of_runs
+from queue_core.usage import usage_of_runs
 from queue_core.what_if import proposal_for, proposals, what_if
 from reviewboard.model_server import RunningServer
 from reviewboard.models import Person
 from tests.connections.wires import QUESTIONS, row
 from tests.desk.backlog import make_live_lane, now, waiting_now
-from tests.factories import T0, make_connection
+from tests.factories import T0
 
 pytestmark = pytest.mark.django_db
 
@@ -171,23 +169,19 @@ def test_a_changed_policy_rewrites_no_decided_ticket() -> None:
     assert Job.objects.get(pk=job.pk).result == "APPROVED"
 
 
-def test_usage_is_summed_for_a_run_and_for_an_outage() -> None:
-    lane, lea = make_live_lane(connection=make_connection()), person("lea", roles.LEAD)
-    outage = ramp.open_outage(
-        lane.connection_id, person=lea, cause=HoldReason.MODEL_TROUBLE, reason="it answers slowly", clock=DATABASE_CLOCK
-    ).outage
-    assert outage is not None
+def test_usage_is_summed_for_a_run() -> None:
+    lane = make_live_lane()
     assert lane.run is not None
     run = lane.run
-    type(outage).objects.filter(pk=outage.pk).update(opened_at=run.started_at - timedelta(seconds=1))
-    outage.refresh_from_db()
     answered(lane, 0.1, "APPROVED", usage={"input_tokens": 100, "output_tokens": 7, "total_tokens": 107})
     answered(lane, 0.1, "APPROVED", usage={"input_tokens": 50, "output_tokens": 3, "note": "no count"})
 
-    usage = usage_of_runs([run.pk])[run.pk]
+    found = usage_of_runs([run.pk])
 
+    assert found is not None
+    usage = found[run.pk]
     assert usage.counts == {"input_tokens": 150, "output_tokens": 10, "total_tokens": 107}
-    assert (usage.calls, usage_of_outage(outage).counts["input_tokens"]) == (2, 150)
+    assert (usage.calls, usage.total) == (2, 107)
 
 
 # --- Pages ----------------------------------------------------------------------------------------------------------
