@@ -14,7 +14,7 @@ from queue_core.models import Lane
 from queue_core.states import HoldReason
 from queue_core.where import COUNT_CAP, RESUME_WITHIN, Layer
 from reviewboard.drawing import LayerBar, LayerPart, layer_bar
-from reviewboard.ramp_text import listed
+from reviewboard.ramp_text import listed, what_to_change
 from reviewboard.shapes import Figure, FigurePart, Headline, NextStep, Tone
 from reviewboard.templatetags.board import count, count_capped, duration
 from reviewboard.where_text import hold_reason, layer_name, layer_note, moment
@@ -133,6 +133,10 @@ def _hold_cause(found: LaneFigures) -> str:
         return ""
     values = {"reason": hold_reason(hold.reason), "person": hold.by, "until": moment(hold.until)}
     if hold.is_automatic:
+        row = found.lane.hold
+        sentence = what_to_change(row) if row is not None else ""
+        if sentence:
+            return _("automatically: %(reason)s. %(sentence)s") % {**values, "sentence": sentence}
         return _("automatically: %(reason)s") % values
     if hold.until is not None:
         return _("by %(person)s: %(reason)s, on purpose until %(until)s") % values
