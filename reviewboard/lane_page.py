@@ -8,8 +8,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from queue_core import figures, gate, where
-from queue_core.figures import LaneFigures, Leases, Panel
+from queue_core.figures import LaneFigures, LaneState, Leases, Panel
 from queue_core.figures.panels import read_panel
+from queue_core.forecast.reading import Forecast, forecast
 from queue_core.gate import GateReading
 from queue_core.health import model_answers
 from queue_core.models import Lane, Stage, StageRun
@@ -36,6 +37,7 @@ class LaneReading:
     figures: LaneFigures
     gate: Panel[GateReading]
     leases: Panel[Leases]
+    forecast: Panel[Forecast]
     stages: Sequence[Stage]
     others_may_raise: int | None
 
@@ -50,9 +52,15 @@ def read_lane(lane: Lane, person: Person, *, now: datetime) -> LaneReading:
         figures=found,
         gate=read_panel(("gate", lane.pk, lane.run_id, lane.hold_id), lambda: gate.read(lane, now=now), now=now),
         leases=read_panel(("leases", lane.pk), lambda: figures.running_leases(lane, now=now), now=now),
+        forecast=read_panel(("forecast", lane.pk, lane.run_id, lane.hold_id), lambda: _forecast(found), now=now),
         stages=list(Stage.objects.filter(lane=lane).order_by("number")),
         others_may_raise=others,
     )
+
+
+def _forecast(found: LaneFigures) -> Forecast:
+    is_stalled = figures.state_of(found) in (LaneState.NO_PROGRESS, LaneState.NOBODY, LaneState.NOT_JUDGED)
+    return forecast(found.lane, now=found.now, facts=found.facts, is_stalled=is_stalled)
 
 
 def stage_path(reading: LaneReading) -> list[StageStep]:

@@ -6,8 +6,8 @@ the model passed over, and deadlines that end what waits. The work grows with co
 
 import heapq
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from queue_core.forecast.draws import Draw
@@ -39,7 +39,7 @@ def drain(
     """
     queue = _Queue(calls, order, draw, Course(moments[-1]))
     for one in backlog:
-        queue.put(Cohort(one.urgency, one.deadline, one.severity, one.count, one.tries, one.rested, one.ready_at))
+        queue.put(replace(one))
     moment = 0.0
     for until in moments:
         length = until - moment
@@ -94,7 +94,7 @@ class _Queue:
         for kind, part in zip(arrivals.kinds, parts, strict=True):
             deadline = moment + kind.time_given
             urgency = self.order.urgency(moment, deadline, kind.severity)
-            self.put(Cohort(urgency, deadline, kind.severity, part, self.order.max_attempts, 0, moment))
+            self.put(Cohort(urgency, deadline, kind.severity, part, self.order.max_attempts, 0, moment, True))
 
     def wake(self, moment: float) -> None:
         """Back-off that is over."""
@@ -107,7 +107,7 @@ class _Queue:
         """What waits past its deadline is dead, whether it rests, is too late for a call, or had no turn."""
         while self._ends and self._ends[0][0] <= moment:
             cohort = heapq.heappop(self._ends)[2]
-            self.course.passed[cohort.severity] += cohort.count
+            self._lose(cohort, cohort.count, self.course.passed)
             self._take(cohort, cohort.count)
 
     def serve(self, stage: Step, moment: float, length: float) -> None:
@@ -115,11 +115,10 @@ class _Queue:
         amount = stage.calls_a_second(self.calls) * length
         room, self._carried = self.draw.whole(amount, self._carried)
         left = room
-        while left > NOTHING:
-            cohort = self._next(stage, moment)
-            if cohort is None:
-                break
+        for cohort in self._for_the_probe(moment) if stage.is_probe else self._most_urgent(moment):
             number = min(left, cohort.count)
+            if number <= NOTHING:
+                break
             self._call(cohort, number, moment)
             left -= number
         if self.course.emptied_at is None and not stage.is_probe and room > NOTHING and self._is_empty(moment):
@@ -136,19 +135,18 @@ class _Queue:
         else:
             heapq.heappush(self._ready, (cohort.urgency, next(self._numbers), cohort))
 
-    def _next(self, stage: Step, moment: float) -> Cohort | None:
-        if stage.is_probe:
-            return self._for_the_probe(moment)
+    def _most_urgent(self, moment: float) -> Iterator[Cohort]:
+        """The head of the order, again and again: the caller takes of it, or ends."""
         while self._ready:
             cohort = self._ready[0][2]
             if cohort.count > NOTHING and cohort.deadline > moment + self.calls.needs:
-                return cohort
-            # Too late for the model, or nobody left: it stays only in the order of deadlines.
-            heapq.heappop(self._ready)
-        return None
+                yield cohort
+            else:
+                # Too late for the model, or nobody left: it stays only in the order of deadlines.
+                heapq.heappop(self._ready)
 
-    def _for_the_probe(self, moment: float) -> Cohort | None:
-        """Harmless, not on its last attempt, with the most time left."""
+    def _for_the_probe(self, moment: float) -> list[Cohort]:
+        """Harmless, not on its last attempt, with the most time left first."""
         fitting = [
             entry[2]
             for entry in self._ready
@@ -157,10 +155,10 @@ class _Queue:
             and (entry[2].tries > 1 or self.order.max_attempts == 1)
             and entry[2].deadline > moment + self.calls.needs
         ]
-        return max(fitting, key=lambda cohort: cohort.deadline, default=None)
+        return sorted(fitting, key=lambda cohort: -cohort.deadline)
 
     def _is_empty(self, moment: float) -> bool:
-        return self._next(Step(0.0, 1), moment) is None
+        return next(self._most_urgent(moment), None) is None
 
     def _call(self, cohort: Cohort, number: float, moment: float) -> None:
         calls, left = self.calls, cohort.deadline - moment - MARGIN
@@ -175,7 +173,7 @@ class _Queue:
         self.course.done += answered
         self.course.manual += answered * calls.manual
         if left < calls.time_limit:
-            self.course.in_call[cohort.severity] += late
+            self._lose(cohort, late, self.course.in_call)
             late = 0.0
         self._give_back(cohort, late + invalid, moment, is_charged=True)
         self._give_back(cohort, unavailable, moment, is_charged=False)
@@ -196,8 +194,14 @@ class _Queue:
                 cohort.tries - is_charged,
                 cohort.rested + is_charged,
                 moment + rest,
+                cohort.is_fresh,
             )
         )
+
+    def _lose(self, cohort: Cohort, number: float, where: dict[int, float]) -> None:
+        where[cohort.severity] += number
+        if cohort.is_fresh:
+            self.course.fresh[cohort.severity] += number
 
     def _take(self, cohort: Cohort, number: float) -> None:
         cohort.count -= number

@@ -12,7 +12,7 @@ from queue_core.forecast.terms import Arrivals, Calls, Cohort, Course, Kind, Ord
 
 #: How far a forecast looks, in seconds, and in how many steps.
 HORIZON = 8 * 3600.0
-STEPS = 100
+STEPS = 72
 #: Counts that came by chance lie within so many roots of what was expected.
 ROOTS = 2.0
 
@@ -53,6 +53,9 @@ class Pace:
     high: float
 
 
+NOBODY = Pace(0.0, 0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """When something happens, in seconds from now. None: not within the horizon."""
@@ -76,13 +79,17 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What happens at one pace of the model. `missed` are those who pass their deadline before their turn, by
-    severity, from and to, within the horizon."""
+    """What happens at one pace of the model.
+
+    `missed` are those of the tickets that wait now who pass their deadline before their turn, by severity, from and to,
+    within the horizon; `fresh` are those of the ones that come meanwhile.
+    """
 
     model: Line
     people: Line
     delivery: Line
     missed: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    fresh: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +101,7 @@ class Speed:
 
     basis: Basis
     rate: Rate | None = None
-    bounds: Pace = Pace(0.0, 0.0)
+    bounds: Pace = NOBODY
     is_probe: bool = False
 
     def calls(self, ahead: float) -> Pace:
@@ -138,6 +145,8 @@ def at_speed(known: Known, speed: Speed) -> Outlook:
         # Without a pace of arrivals nothing is made up; what waits is still counted.
         model = Line(LineState.UNKNOWN, known.waiting, basis=Basis.TOO_FEW)
         return Outlook(model, _side(known.people), _side(known.delivery))
+    if known.waiting <= speed.usual:
+        return _kept_up(known, known.arrivals, speed)
     usual = _course(known, speed.usual, known.arrivals.mean, speed)
     ahead = (usual.emptied_at or known.horizon) / 60
     arriving = Pace(*known.arrivals.within(ahead))
@@ -146,22 +155,34 @@ def at_speed(known: Known, speed: Speed) -> Outlook:
     slow = _course(known, leaving.low, arriving.high, speed)
     answered = _scaled(leaving, known.calls)
     model = _model_line(known, arriving, answered, quick, slow, speed.basis)
-    return Outlook(
-        model,
-        _people_line(known, _taken(arriving, answered, model)),
-        _side(known.delivery),
-        _missed(quick, usual, slow),
+    missed, fresh = _missed(quick, usual, slow), _fresh(quick, usual, slow)
+    people = _people_line(known, _taken(arriving, answered, model), dying=_dying(known, missed, fresh))
+    return Outlook(model, people, _side(known.delivery), missed, fresh)
+
+
+def _kept_up(known: Known, arrivals: Rate, speed: Speed) -> Outlook:
+    """Not a minute's work waits: what goes out is what comes in, and tells nothing of how much more could.
+
+    So nobody is said to be lost, and nothing to grow: a queue that begins to grow has more than a minute's work soon.
+    """
+    arriving, answered = (
+        Pace(*arrivals.within(known.horizon / 60)),
+        _scaled(speed.calls(known.horizon / 60), known.calls),
     )
+    model = Line(LineState.EMPTY, known.waiting, arriving, answered, basis=speed.basis)
+    passed = dict.fromkeys(range(3, -1, -1), (0, 0))
+    return Outlook(model, _people_line(known, _taken(arriving, answered, model)), _side(known.delivery), passed, (0, 0))
 
 
 def if_nothing_starts(known: Known) -> Outlook:
-    """On hold: no pace of the model is needed, and none is used."""
+    """On hold: no pace is needed, and none is used. Who passes is counted, not reckoned."""
     arrivals = known.arrivals
-    number = 0.0 if arrivals is None else arrivals.mean
-    course = _course(known, 0.0, number, Speed(Basis.NONE))
+    course = _course(known, 0.0, 0.0, Speed(Basis.NONE))
+    passed = {severity: (round(course.missed[severity]),) * 2 for severity in sorted(course.missed, reverse=True)}
     arriving = None if arrivals is None else Pace(*arrivals.within(known.horizon / 60))
     line = Line(LineState.HELD if known.waiting else LineState.EMPTY, known.waiting, arriving)
-    return Outlook(line, _side(known.people), _side(known.delivery), _missed(course, course, course))
+    people = _queue(known.people, _dying(known, passed, (0, 0)))
+    return Outlook(line, people, _side(known.delivery), passed)
 
 
 def unknown(known: Known) -> Outlook:
@@ -194,8 +215,6 @@ def _course(known: Known, calls_a_minute: float, arriving: float, speed: Speed) 
 
 def _model_line(known: Known, arriving: Pace, answered: Pace, quick: Course, slow: Course, basis: Basis) -> Line:
     line = Line(LineState.EMPTIES, known.waiting, arriving, answered, basis=basis)
-    if slow.emptied_at is not None and slow.emptied_at <= 60 and known.waiting <= max(answered.low, 1.0):
-        return replace(line, state=LineState.EMPTY)
     if quick.emptied_at is None:
         if arriving.low > answered.high:
             grows = Pace(arriving.low - answered.high, arriving.high - answered.low)
@@ -204,13 +223,19 @@ def _model_line(known: Known, arriving: Pace, answered: Pace, quick: Course, slo
     return replace(line, empty=Span(quick.emptied_at, slow.emptied_at))
 
 
-def _people_line(known: Known, reviewed: Pace) -> Line:
-    """What comes to people follows the model's pace where the share that goes on to them is known."""
-    side = known.people
+def _people_line(known: Known, reviewed: Pace, *, dying: Pace = NOBODY) -> Line:
+    """What comes to people follows the model's pace where the share that goes on to them is known, and the deaths."""
     if known.manual is None:
-        return _side(side)
-    arriving = Pace(reviewed.low * known.manual, reviewed.high * known.manual)
-    return _queue(side, arriving)
+        return _side(known.people)
+    low, high = reviewed.low * known.manual, reviewed.high * known.manual
+    return _queue(known.people, Pace(low + dying.low, high + dying.high))
+
+
+def _dying(known: Known, missed: Mapping[int, tuple[int, int]], fresh: tuple[int, int]) -> Pace:
+    """Items a minute that open because a deadline passed, over the horizon."""
+    minutes = known.horizon / 60
+    low, high = (sum(ends) for ends in zip(*missed.values(), fresh, strict=True))
+    return Pace(low / minutes, high / minutes)
 
 
 def _side(side: Side) -> Line:
@@ -222,7 +247,7 @@ def _queue(side: Side, arriving: Pace | None) -> Line:
     """A line of its own whose order does not matter here: it empties by the difference of its paces."""
     leaving, basis = _leaving(side)
     line = Line(LineState.UNKNOWN, side.waiting, arriving, leaving, basis=basis)
-    if not side.waiting and (arriving is None or arriving.high == 0 or (leaving and leaving.low >= arriving.high)):
+    if not side.waiting and (arriving is None or arriving.low == 0 or (leaving and leaving.low >= arriving.high)):
         return replace(line, state=LineState.EMPTY)
     if arriving is None or leaving is None:
         return replace(line, basis=Basis.TOO_FEW)
@@ -252,10 +277,17 @@ def _missed(*courses: Course) -> dict[int, tuple[int, int]]:
     """From the fewest to the most of the courses, and what chance adds to either."""
     found = {}
     for severity in sorted(courses[0].missed, reverse=True):
-        numbers = [course.missed[severity] for course in courses]
-        low, high = min(numbers), max(numbers)
-        found[severity] = (max(0, math.floor(low - ROOTS * math.sqrt(low))), _most(high))
+        found[severity] = _by_chance([course.missed[severity] - course.fresh[severity] for course in courses])
     return found
+
+
+def _fresh(*courses: Course) -> tuple[int, int]:
+    return _by_chance([sum(course.fresh.values()) for course in courses])
+
+
+def _by_chance(numbers: Sequence[float]) -> tuple[int, int]:
+    low, high = max(0.0, min(numbers)), max(0.0, *numbers)
+    return max(0, math.floor(low - ROOTS * math.sqrt(low))), _most(high)
 
 
 def _most(expected: float) -> int:

@@ -10,7 +10,10 @@ P95 = 1.6448536269514722
 
 @dataclass(slots=True)
 class Cohort:
-    """Tickets that are alike, as one count. `tries` are the attempts left, `rested` the back-offs had so far."""
+    """Tickets that are alike, as one count. `tries` are the attempts left, `rested` the back-offs had so far.
+
+    `is_fresh`: they came after the moment of the question.
+    """
 
     urgency: float
     deadline: float
@@ -19,6 +22,7 @@ class Cohort:
     tries: int = 3
     rested: int = 0
     ready_at: float = 0.0
+    is_fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,7 @@ class Point:
 class Course:
     """What came of it. Deaths by severity: before their turn, in the call, and with their attempts spent.
 
+    `fresh` counts, of those lost to deadlines, the ones that came after the moment of the question.
     `emptied_at` is when nothing was left to claim for the first time; None: not within the horizon.
     """
 
@@ -149,6 +154,7 @@ class Course:
     passed: dict[int, float] = field(default_factory=lambda: dict.fromkeys(range(4), 0.0))
     in_call: dict[int, float] = field(default_factory=lambda: dict.fromkeys(range(4), 0.0))
     spent: dict[int, float] = field(default_factory=lambda: dict.fromkeys(range(4), 0.0))
+    fresh: dict[int, float] = field(default_factory=lambda: dict.fromkeys(range(4), 0.0))
     left: float = 0.0
     points: list[Point] = field(default_factory=list)
 

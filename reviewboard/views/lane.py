@@ -7,13 +7,17 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from queue_core import figures, ramp
+from queue_core import figures, ramp, where
+from queue_core.figures.panels import read_panel
+from queue_core.forecast.dry_run import dry_run
 from queue_core.gate import GateReading
 from reviewboard import (
     board_text,
     broker,
+    forecast_text,
     gate_text,
     lane_history,
+    lane_layers,
     lane_page,
     lane_policy,
     outage_text,
@@ -27,6 +31,7 @@ from reviewboard.ramp_text import missing_text
 from reviewboard.shapes import Conflict
 from reviewboard.views.access import lane_to_view, may
 from reviewboard.views.permits import needs, person_of
+from reviewboard.where_text import prospect_name
 
 
 @require_safe
@@ -78,6 +83,8 @@ def live_context(request: HttpRequest, reading: LaneReading, *, is_broker_there:
         "gate_kept_from": reading.gate.kept_from,
         "checks": lane_page.checks(reading, broker=is_broker_there),
         "attempts_line": lane_page.attempts_line(shown),
+        "forecast": forecast_text.table(reading.forecast.value) if reading.forecast.value else None,
+        "forecast_kept_from": reading.forecast.kept_from,
         "leases": reading.leases.value,
         "leases_kept_from": reading.leases.kept_from,
         "stale_line": lane_page.stale_line(reading.leases.value),
@@ -93,6 +100,7 @@ def action_context(request: HttpRequest, reading: LaneReading, bound: Mapping[st
     context: dict[str, Any] = {
         "may_raise": may(request, "raise_stage"),
         "may_hold": may(request, "hold_lane"),
+        **_standing_context(reading),
         "history": lane_history.history(reading.lane),
         "acts": lane_history.acts(reading.lane),
         "outage_before": outage_text.closed_line(reading.figures.outage),
@@ -130,6 +138,19 @@ def _policy_context(request: HttpRequest, reading: LaneReading, bound: Mapping[s
             "policy_effect": lane_policy.effect(reading.lane),
         }
     return context
+
+
+def _standing_context(reading: LaneReading) -> dict[str, Any]:
+    """What is looked into once for a whole page, not at each poll: the dry run, and what the layers are made of."""
+    lane, now = reading.lane, reading.as_of
+    drawn = read_panel(("dry run", lane.pk, lane.run_id), lambda: dry_run(lane, now=now), now=now)
+    made = read_panel(("made up", lane.pk), lambda: where.make_up(lane, now=now, facts=reading.figures.facts), now=now)
+    return {
+        "dry_run": drawn.value,
+        "made_up": lane_layers.rows(made.value),
+        "severities": lane_layers.SEVERITIES,
+        "prospects": [prospect_name(one) for one in lane_layers.PROSPECTS],
+    }
 
 
 def _kept_back_context(request: HttpRequest, reading: LaneReading, bound: Mapping[str, Any]) -> dict[str, Any]:

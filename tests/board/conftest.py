@@ -6,6 +6,7 @@ import pytest
 
 from queue_core import roles
 from queue_core.figures import panels
+from queue_core.forecast import reading
 from reviewboard import broker
 from reviewboard.models import Person
 
@@ -19,6 +20,7 @@ def _no_broker(monkeypatch):
 @pytest.fixture(autouse=True)
 def _nothing_kept():
     panels.forget()
+    reading.forget()
     yield
     panels.forget()
 

@@ -29,14 +29,13 @@ class World:
     weight: float = 0.5
     bonus: float = 600.0
     invalid: float = 0.02
-    needs: float = 0.0
     now: float = 0.0
     waiting: list[tuple[float, int, OneTicket]] = field(default_factory=list)
     resting: list[tuple[float, int, OneTicket]] = field(default_factory=list)
     running: list[tuple[float, int, OneTicket]] = field(default_factory=list)
     calls_ended: list[float] = field(default_factory=list)
     came: list[float] = field(default_factory=list)
-    passed: list[tuple[float, int]] = field(default_factory=list)
+    passed: list[OneTicket] = field(default_factory=list)
     spent: int = 0
     done: int = 0
     emptied_at: float | None = None
@@ -80,7 +79,7 @@ class World:
     def _end(self, ticket: OneTicket) -> None:
         self.calls_ended.append(self.now)
         if self.now >= ticket.deadline:
-            self.passed.append((ticket.deadline, ticket.severity))
+            self.passed.append(ticket)
         elif self.chance.random() >= self.invalid:
             self.done += 1
         elif ticket.tries == 1:
@@ -94,11 +93,7 @@ class World:
         while len(self.running) < self.cap and self.waiting:
             ticket = heapq.heappop(self.waiting)[2]
             if ticket.deadline <= self.now:
-                self.passed.append((ticket.deadline, ticket.severity))
-                continue
-            if ticket.deadline <= self.now + self.needs:
-                # Too late for the model: only its deadline comes.
-                self.passed.append((ticket.deadline, ticket.severity))
+                self.passed.append(ticket)
                 continue
             length = self.median * self.chance.lognormvariate(0, self.sigma)
             self._put(self.running, self.now + length, ticket)
@@ -107,7 +102,7 @@ class World:
 
     def _bury(self) -> None:
         dead = [entry for entry in self.waiting if entry[2].deadline <= self.now]
-        self.passed += [(entry[2].deadline, entry[2].severity) for entry in dead]
+        self.passed += [entry[2] for entry in dead]
         self.waiting = [entry for entry in self.waiting if entry[2].deadline > self.now]
         heapq.heapify(self.waiting)
 
