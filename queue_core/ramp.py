@@ -13,9 +13,11 @@ from queue_core.ramp_outages import (
     OutageActed,
     OutageOutcome,
     close_outage,
+    hand_over,
     is_steady,
     lanes_of,
     open_outage,
+    write_note,
 )
 from queue_core.ramp_raise import may_raise, raise_stage
 from queue_core.ramp_runs import next_stage
@@ -38,6 +40,7 @@ __all__ = [
     "close_outage",
     "end_badly",
     "force_policy",
+    "hand_over",
     "is_steady",
     "judge",
     "judge_if_due",
@@ -50,4 +53,5 @@ __all__ = [
     "resume",
     "set_cap",
     "step_down",
+    "write_note",
 ]

@@ -7,19 +7,22 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from queue_core import audit, outbox
 from queue_core.clock import Clock
 from queue_core.contract import lock_lane
 from queue_core.errors import InvalidRequest
 from queue_core.models import Lane, ModelConnection, Outage, OutageEntry
-from queue_core.ramp_checks import checked_reason, require
+from queue_core.ramp_checks import checked_reason, checked_text, may, require
 from queue_core.states import PERSONS_HOLD_REASONS, HoldReason, MessageKind
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractUser
 
 RIGHT = "manage_outage"
+MOST_NOTE = 1000
+MOST_HANDOVER = 4000
 
 
 class EntryCode(StrEnum):
@@ -33,6 +36,7 @@ class EntryCode(StrEnum):
     RECALLED = "recalled"
     RUN_ACCEPTED = "run_accepted"
     NOTE = "note"
+    HANDED_OVER = "handed_over"
     CLOSED = "closed"
 
 
@@ -43,6 +47,10 @@ class OutageOutcome(StrEnum):
     ALREADY_CLOSED = "already_closed"
     #: A lane of it does not run its last stage yet.
     NOT_STEADY = "not_steady"
+    NOTED = "noted"
+    HANDED_OVER = "handed_over"
+    #: Another lead is on duty than the one that the form was shown with.
+    OTHER_LEAD = "other_lead"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +103,7 @@ def write_entry(
 
 
 @transaction.atomic
-def open_outage(
-    connection_id: int, *, person: "AbstractUser", cause: HoldReason, reason: str, clock: Clock
-) -> OutageActed:
+def open_outage(connection_id: int, *, person: "AbstractUser", cause: str, reason: str, clock: Clock) -> OutageActed:
     """Open the record of an outage by hand. It holds no lane: that is an act of its own."""
     require(person, RIGHT)
     reason = checked_reason(reason)
@@ -105,7 +111,7 @@ def open_outage(
         raise InvalidRequest("A person's outage has one of the four reasons of a hold.", field="cause")
     connection = ModelConnection.objects.get(pk=connection_id)
     now = clock.now()
-    outage, is_new = _open(connection, cause, person=person, now=now, text=reason)
+    outage, is_new = _open(connection, HoldReason(cause), person=person, now=now, text=reason)
     if not is_new:
         return OutageActed(OutageOutcome.ALREADY_OPEN, outage)
     audit.record("outage.opened", now=now, actor=person, subject=outage, reason=reason)
@@ -131,6 +137,60 @@ def close_outage(outage_id: int, *, person: "AbstractUser", reason: str, clock: 
     audit.record("outage.closed", now=now, actor=person, subject=outage, reason=reason)
     outbox.record(MessageKind.OUTAGE_CLOSED, _body(outage, lanes), now=now)
     return OutageActed(OutageOutcome.CLOSED, outage)
+
+
+@transaction.atomic
+def write_note(outage_id: int, *, person: "AbstractUser", text: str, clock: Clock) -> OutageActed:
+    """A line of a person's own in the log, also when the outage is closed: what is found out later belongs there."""
+    require(person, RIGHT)
+    text = _checked_note(text, field="text", most=MOST_NOTE)
+    outage = Outage.objects.select_for_update(no_key=True).get(pk=outage_id)
+    now = clock.now()
+    entry = _entry(outage, EntryCode.NOTE, now=now, person=person, text=text)
+    audit.record("outage.noted", now=now, actor=person, subject=outage, after={"entry": entry.pk})
+    return OutageActed(OutageOutcome.NOTED, outage)
+
+
+@transaction.atomic
+def hand_over(
+    outage_id: int, *, to: "AbstractUser", shown: int | None, note: str, person: "AbstractUser", clock: Clock
+) -> OutageActed:
+    """Put another lead on duty, or oneself, with a note of what they have to know.
+
+    OTHER_LEAD if not the one is on duty that was `shown` (a primary key, or None for nobody): two who take over at
+    once do not pass each other by. Raises InvalidRequest where `to` may not keep outages.
+    """
+    require(person, RIGHT)
+    note = _checked_note(note, field="note", most=MOST_HANDOVER)
+    if not (to.is_active and may(to, RIGHT)):
+        raise InvalidRequest(_("This person may not keep the record of an outage."), field="to")
+    outage = Outage.objects.select_for_update(no_key=True).get(pk=outage_id)
+    now = clock.now()
+    if outage.closed_at is not None:
+        return OutageActed(OutageOutcome.ALREADY_CLOSED, outage)
+    if outage.lead_on_duty_id != shown:
+        return OutageActed(OutageOutcome.OTHER_LEAD, outage)
+    outage.lead_on_duty_id, outage.handover_note = to.pk, note
+    outage.save(update_fields=["lead_on_duty", "handover_note"])
+    name = to.get_username()
+    _entry(outage, EntryCode.HANDED_OVER, now=now, person=person, text=note[:MOST_NOTE], params={"to": name})
+    audit.record(
+        "outage.handed_over",
+        now=now,
+        actor=person,
+        subject=outage,
+        reason=note,
+        before={"lead_on_duty": shown},
+        after={"lead_on_duty": to.pk},
+    )
+    return OutageActed(OutageOutcome.HANDED_OVER, outage)
+
+
+def _checked_note(text: str, *, field: str, most: int) -> str:
+    note = checked_text(text, field=field, most=most)
+    if not note:
+        raise InvalidRequest(_("Write what the next person has to know."), field=field)
+    return note
 
 
 def _open(

@@ -85,6 +85,23 @@ def close_conflict(acted: OutageActed) -> Conflict:
     )
 
 
+def act_conflict(acted: OutageActed) -> Conflict:
+    """Why a note or a hand-over was not written, or an outage not opened."""
+    outage = acted.outage
+    lead = outage.lead_on_duty.get_username() if outage.lead_on_duty else _("nobody")
+    if acted.outcome == OutageOutcome.OTHER_LEAD:
+        return Conflict(what=_("Another lead is on duty by now."), now_is=[(_("Lead on duty"), lead)])
+    if acted.outcome == OutageOutcome.ALREADY_OPEN:
+        return Conflict(
+            what=_("An outage of this connection is open already."),
+            who=outage.opened_by.get_username() if outage.opened_by else _("the system"),
+            at=outage.opened_at,
+            url=outage_url(outage),
+            url_label=_("The outage"),
+        )
+    return close_conflict(acted)
+
+
 def entry_text(entry: OutageEntry) -> str:
     """What happened; its code where a later version wrote one that this one does not know."""
     if entry.code not in _SENTENCES:
@@ -184,6 +201,7 @@ _SENTENCES: dict[str, Callable[[Values], str]] = {
     EntryCode.POLICY_FORCED: _policy_forced,
     EntryCode.RECALLED: _recalled,
     EntryCode.RUN_ACCEPTED: _run_accepted,
+    EntryCode.HANDED_OVER: lambda values: _("%(person)s put %(to)s on duty:") % values,
     EntryCode.NOTE: lambda values: _("%(person)s noted:") % values,
     EntryCode.CLOSED: lambda values: _("%(person)s declared steady running and closed the outage.") % values,
 }

@@ -1,26 +1,27 @@
 """The outages: a list, the page of one, and the act that closes it from a lane's page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
-from queue_core import ramp
+from queue_core import outage_record, ramp
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.errors import InvalidRequest
 from queue_core.models import Lane, Outage, OutageEntry
 from queue_core.ramp import OutageOutcome
-from reviewboard import outage_page
+from reviewboard import outage_export, outage_page, outage_record_page
 from reviewboard.filters import CURSOR
 from reviewboard.lane_forms import CloseOutageForm
+from reviewboard.outage_forms import HandOverForm, NoteForm
 from reviewboard.outage_text import close_conflict, unsteady_text
 from reviewboard.paging import Order, Page, read_page
 from reviewboard.shapes import Pager
-from reviewboard.views.access import lane_to_declare_steady
+from reviewboard.views.access import lane_to_declare_steady, may
 from reviewboard.views.lane import answer_with_lane
 from reviewboard.views.lane_acts import CONFLICT, UNPROCESSABLE, add_fault, done
 from reviewboard.views.permits import needs, person_of
@@ -41,6 +42,7 @@ def outages(request: HttpRequest) -> HttpResponse:
         "nav": "outages",
         "as_of": now,
         "rows": outage_page.rows(page.rows, now=now),
+        "may_open": may(request, "manage_outage"),
         "pager": _pager(page),
     }
     return render(request, "outages/outages.html", context)
@@ -49,23 +51,69 @@ def outages(request: HttpRequest) -> HttpResponse:
 @require_safe
 @needs("view_board")
 def outage(request: HttpRequest, pk: int) -> HttpResponse:
+    return answer_with_outage(request, pk)
+
+
+def answer_with_outage(
+    request: HttpRequest, pk: int, *, status: int = 200, bound: Mapping[str, Any] | None = None
+) -> HttpResponse:
+    """The page of one outage, with the forms that `bound` gives in place of empty ones."""
     now = DATABASE_CLOCK.now()
-    found = get_object_or_404(Outage.objects.select_related("connection", "opened_by", "closed_by"), pk=pk)
-    lanes = ramp.lanes_of([found.pk])[found.pk]
+    found = _outage(pk)
+    record = outage_record.record_of(found, now=now)
     entries = OutageEntry.objects.filter(outage=found).select_related("by", "lane")
     cursor = request.GET.get(CURSOR, "")
     page = read_page(entries, AS_IT_HAPPENED, cursor=cursor, filter_hash=str(found.pk), size=LOG_SIZE)
+    lanes = ramp.lanes_of([found.pk])[found.pk]
     context = {
         "nav": "outages",
         "as_of": now,
         "outage": found,
         "row": outage_page.row(found, lanes, now=now),
         "lanes": lanes,
+        "record": outage_record_page.page_of(record, now=now),
         "log": outage_page.log(page.rows),
         "pager": _pager(page),
         **(_what_is_left(lanes) if found.closed_at is None else {}),
+        **(_forms(request, found, lanes) if may(request, "manage_outage") else {}),
+        **(bound or {}),
     }
-    return render(request, "outages/outage.html", context)
+    return render(request, "outages/outage.html", context, status=status)
+
+
+@require_safe
+@needs("view_board")
+def outage_json(_request: HttpRequest, pk: int) -> HttpResponse:
+    found = _outage(pk)
+    record = outage_record.record_of(found, now=DATABASE_CLOCK.now())
+    answer = JsonResponse(outage_export.as_json(record), json_dumps_params={"indent": 2, "ensure_ascii": False})
+    answer.headers["Content-Disposition"] = f'attachment; filename="outage-{found.pk}.json"'
+    return answer
+
+
+@require_safe
+@needs("view_board")
+def outage_csv(_request: HttpRequest, pk: int) -> HttpResponse:
+    found = _outage(pk)
+    record = outage_record.record_of(found, now=DATABASE_CLOCK.now())
+    answer = HttpResponse(outage_export.as_csv(record), content_type="text/csv; charset=utf-8")
+    answer.headers["Content-Disposition"] = f'attachment; filename="outage-{found.pk}.csv"'
+    return answer
+
+
+def _outage(pk: int) -> Outage:
+    rows = Outage.objects.select_related("connection", "opened_by", "closed_by", "lead_on_duty")
+    return get_object_or_404(rows, pk=pk)
+
+
+def _forms(request: HttpRequest, found: Outage, lanes: Sequence[Lane]) -> dict[str, Any]:
+    """A note may be added at any time, the rest while it is open."""
+    forms: dict[str, Any] = {"note_form": NoteForm()}
+    if found.closed_at is None:
+        forms["hand_over_form"] = HandOverForm(outage=found, person=person_of(request))
+        if all(ramp.is_steady(lane) for lane in lanes):
+            forms["close_form"] = CloseOutageForm(outage=found)
+    return forms
 
 
 def _what_is_left(lanes: Sequence[Lane]) -> dict[str, Any]:

@@ -245,7 +245,7 @@ def test_an_entry_of_a_later_version_is_shown_by_its_code(outage) -> None:
 @pytest.mark.parametrize("language", ["en", "zh-hans"])
 def test_every_code_of_the_log_is_a_sentence(lane, leo, outage, language) -> None:
     values = {"cause": "auto_errors", "reason": "precaution", "form": "hold", "automatic": False}
-    values |= {"stage": 2, "cap": 1, "policy": 3, "decisions": 2}
+    values |= {"stage": 2, "cap": 1, "policy": 3, "decisions": 2, "to": "lena"}
     with translation.override(language):
         for code in ramp.EntryCode:
             entry = OutageEntry(outage=outage, at=outage.opened_at, by=leo, lane=lane, code=code, params=values)
