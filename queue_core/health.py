@@ -3,8 +3,9 @@
 import logging
 from datetime import datetime, timedelta
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
+from queue_core import wakeups
 from queue_core.clock import Clock
 from queue_core.connections import Health, build, look_at
 from queue_core.connections.answers import bounded
@@ -24,6 +25,12 @@ def model_answers(model: ModelConnection, now: datetime) -> bool | None:
     """What the last look at the model said; None if nobody has looked lately."""
     looked_at = model.health_checked_at
     return None if looked_at is None or now - looked_at > LOOK_LASTS else model.health_is_good
+
+
+def ask_now(connections: QuerySet[ModelConnection]) -> None:
+    """Have these connections looked at within a second or two, however lately they were. What was seen still stands."""
+    connections.update(health_checked_at=None)
+    wakeups.look_at_health()
 
 
 def check_all(*, clock: Clock) -> int:

@@ -16,6 +16,7 @@ logger = logging.getLogger(__name__)
 
 #: By name: this module stands below the tasks.
 DRAIN = "queue_core.tasks.drain"
+HEALTH = "queue_core.tasks.health"
 RELAY = "queue_core.tasks.relay"
 DELIVER = "queue_core.tasks.deliver"
 #: A process sends a lane, or an endpoint, no more than one in this time; the tick makes up for what was left out.
@@ -45,6 +46,11 @@ def wake_relay() -> None:
 def wake_sender(endpoint_id: int) -> None:
     """Wake a sender for an endpoint with something due."""
     transaction.on_commit(lambda: _send_if_due(f"endpoint {endpoint_id}", DELIVER, endpoint_id), robust=True)
+
+
+def look_at_health() -> None:
+    """Have somebody look at the connections that are due, once the caller's transaction is committed."""
+    transaction.on_commit(lambda: _send_if_due("health", HEALTH), robust=True)
 
 
 def _wake_relay() -> None:

@@ -148,6 +148,8 @@ class Launcher:
         ticks = (*worker, "-Q", "ticks", "-n", "ticker@%h", "-P", "threads", "-c", "2")
         address = ("--host", self.site.host, "--port", str(self.site.port))
         web = ("--interface", "wsgi", *address, "--blocking-threads", "8", "--no-ws", "--respawn-failed-workers")
+        # People who write posts and reviews, in the demo only.
+        arrivals = [Role("arrivals", ("django", "demo_arrivals"), patience=3.0)] if self.is_demo else []
         return [
             # A worker ends when its calls in progress have ended; those that do not are taken over later.
             Role("worker", drain, patience=15.0),
@@ -160,6 +162,7 @@ class Launcher:
                 ("granian", *web, "--working-dir", str(settings.BASE_DIR), "reviewboard.wsgi:application"),
                 patience=8.0,
             ),
+            *arrivals,
         ]
 
     def _environment_of_children(self) -> dict[str, str]:

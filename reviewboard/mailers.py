@@ -18,9 +18,12 @@ OPTIONS = {
 
 
 def mailers_of(url: str) -> dict[str, Any]:
-    """One mailer for smtp://, smtp+tls:// and smtp+ssl:// addresses, or consolemail:// to try it. None without one."""
+    """One mailer for smtp://, smtp+tls:// and smtp+ssl:// addresses, or consolemail:// to try it.
+
+    Without an address mail goes nowhere, instead of to whatever listens on this machine's port 25.
+    """
     if not url:
-        return {}
+        return {"default": {"BACKEND": "django.core.mail.backends.dummy.EmailBackend"}}
     named = Env.email_url_config(url)
     options = {option: named[name] for name, option in OPTIONS.items() if named.get(name) is not None}
     is_smtp = named["EMAIL_BACKEND"].endswith("smtp.EmailBackend")

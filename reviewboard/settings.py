@@ -1,5 +1,6 @@
 """Settings. All that differs between installations comes from the environment (README, "Settings")."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django_htmx",
+    "axes",
     "queue_core",
     "reviewboard",
 ]
@@ -53,6 +55,8 @@ MIDDLEWARE = [
     "reviewboard.live.LiveMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    # Last, as it asks: it answers a sign-in that is locked out.
+    "axes.middleware.AxesMiddleware",
 ]
 
 ROOT_URLCONF = "reviewboard.urls"
@@ -114,6 +118,18 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+# By name and address together: a stranger who guesses must not be able to lock the person out, too.
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_FAILURE_LIMIT = 8
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_RESET_ON_SUCCESS = True
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_LOCKOUT_CALLABLE = "reviewboard.lockout.answer"
+AXES_SENSITIVE_PARAMETERS = ["password", "csrfmiddlewaretoken"]
+# Our audit and the admin of people are where it is seen and undone.
+AXES_ENABLE_ADMIN = AXES_VERBOSE = False
+AXES_DISABLE_ACCESS_LOG = True
 # The demo's links. Each opens once (a sign-in makes older ones void), and not after half a day.
 SESAME_ONE_TIME = True
 SESAME_MAX_AGE = 12 * 3600

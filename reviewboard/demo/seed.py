@@ -20,6 +20,8 @@ from reviewboard.models import DemoModel, Person
 type Progress = Callable[[str], None]
 
 POSTS, REVIEWS = "posts", "reviews"
+#: A connection is called otherwise than its lane: an outage of one is not the other's hold.
+MODEL_OF = {POSTS: "posts-model", REVIEWS: "reviews-model"}
 SEEDED = "demo.seeded"
 KIND = "demo"
 HOUR, MINUTE, SECOND = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
@@ -48,7 +50,7 @@ def seeded_at() -> datetime | None:
 
 def is_worn() -> bool:
     """Whether more than half of the deadlines of tonight's tickets are over, so that the demo shows mostly deaths."""
-    outage = Outage.objects.filter(connection__name=POSTS).order_by("-opened_at").first()
+    outage = Outage.objects.filter(connection__name=MODEL_OF[POSTS]).order_by("-opened_at").first()
     if outage is None:
         return False
     tonight = Job.objects.filter(lane__name=POSTS, added_at__gte=outage.opened_at)
@@ -92,7 +94,7 @@ def _make_lanes(clock: StoryClock, person: Person) -> tuple[Lane, Lane]:
     made = []
     for name, title in ((POSTS, "Posts"), (REVIEWS, "Product reviews")):
         connection = ModelConnection.objects.create(
-            name=name, kind=KIND, model="demo", call_time_limit=4 * SECOND, address="demo"
+            name=MODEL_OF[name], kind=KIND, model="demo", call_time_limit=4 * SECOND, address="demo"
         )
         DemoModel.objects.create(connection=connection, condition=DemoModel.Condition.UP, changed_at=clock.now())
         made.append(

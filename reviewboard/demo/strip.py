@@ -7,11 +7,26 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from queue_core.models import Decision, StageRun
-from reviewboard.demo.seed import POSTS, seeded_at
+from reviewboard.demo.seed import MODEL_OF, POSTS, seeded_at
 from reviewboard.models import DemoModel
-from reviewboard.shapes import DemoStep, DemoStrip
+from reviewboard.shapes import DemoStep, DemoStrip, Text
+
+#: What a condition shows, and where. One that shows nothing new says nothing.
+LOOK_AT: dict[str, Text] = {
+    DemoModel.Condition.SLOW: gettext_lazy(
+        "Slow: most calls time out. On a lane that runs, watch the timeouts in its gate until it puts itself on hold."
+    ),
+    DemoModel.Condition.DOWN: gettext_lazy(
+        "Down: calls are refused. A lane that runs puts itself on hold after five of them; no ticket loses an attempt."
+    ),
+    DemoModel.Condition.WRONG: gettext_lazy(
+        "Wrong: quick and healthy, and every answer turned round. No error shows it: look at “Does it answer rightly” "
+        "in the gate of a lane that runs, put the lane on hold and recall what the run decided."
+    ),
+}
 
 
 def demo_strip(request: HttpRequest) -> dict[str, Any]:
@@ -25,13 +40,14 @@ def demo_strip(request: HttpRequest) -> dict[str, Any]:
 
 
 def _strip(since: datetime) -> DemoStrip:
-    model = DemoModel.objects.filter(connection__name=POSTS).first()
+    model = DemoModel.objects.filter(connection__name=MODEL_OF[POSTS]).first()
     return DemoStrip(
         steps=_steps(since),
         conditions=[(condition.value, condition.label) for condition in DemoModel.Condition],
         condition=model.condition if model else DemoModel.Condition.UP,
         url=reverse("demo_model"),
         notes=[
+            *([str(told)] if model and (told := LOOK_AT.get(model.condition)) else []),
             _("Demo calls take about 0.8 seconds, and stages soak for seconds instead of minutes."),
             _("“Slow”, “down” and “wrong” are staged; the scores are those of the real local model."),
         ],

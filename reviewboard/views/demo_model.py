@@ -8,7 +8,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from queue_core.clock import DATABASE_CLOCK
+from queue_core.models import ModelConnection
+from reviewboard.demo.conditions import KIND, set_condition
 from reviewboard.models import DemoModel
 
 
@@ -20,7 +21,7 @@ def demo_model(request: HttpRequest) -> HttpResponse:
         raise Http404
     condition = request.POST.get("condition", "")
     if condition in DemoModel.Condition.values:
-        DemoModel.objects.update(condition=condition, changed_at=DATABASE_CLOCK.now())
+        set_condition(ModelConnection.objects.filter(kind=KIND), DemoModel.Condition(condition))
         label = DemoModel.Condition(condition).label
         messages.success(request, _("The demo's model is now: %(condition)s.") % {"condition": label})
     return HttpResponseRedirect(_next(request))

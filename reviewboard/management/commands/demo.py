@@ -36,6 +36,7 @@ class Command(BaseCommand):
         _refuse_others(host)
         # Before the addresses are loaded, some of which only the demo has.
         settings.REVIEWBOARD_DEMO = True
+        settings.QUEUE_CORE_CONNECTIONS = {"demo": "reviewboard.demo.connection.build"}
         launcher = Launcher(Site(host, port, workers), is_demo=True)
         launcher.run(
             prepare=lambda terminal: _prepare(terminal, fresh),

@@ -6,12 +6,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.translation import gettext as _
 
-from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import ModelConnection
+from reviewboard.demo.conditions import KIND, set_condition
 from reviewboard.models import DemoModel
-
-#: The kind of connection whose model can be told how to behave.
-KIND = "demo"
 
 
 class Command(BaseCommand):
@@ -22,13 +19,13 @@ class Command(BaseCommand):
         parser.add_argument("--connection", help=_("The name of one demo connection. Without it: all of them."))
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        for row in self._connections(options["connection"]):
-            DemoModel.objects.update_or_create(
-                connection=row, defaults={"condition": options["condition"], "changed_at": DATABASE_CLOCK.now()}
-            )
+        found = self._connections(options["connection"])
+        condition = DemoModel.Condition(options["condition"])
+        set_condition(ModelConnection.objects.filter(pk__in=[row.pk for row in found]), condition)
+        for row in found:
             self.stdout.write(
                 _("The model of “%(connection)s” is now: %(condition)s.")
-                % {"connection": row.name, "condition": DemoModel.Condition(options["condition"]).label}
+                % {"connection": row.name, "condition": condition.label}
             )
 
     def _connections(self, name: str | None) -> list[ModelConnection]:
