@@ -13,7 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
-from django.db import connection
+from django.db import Error, connection
+from django.db.models import F
+
+from queue_core.ledger import audit
+from queue_core.models import Attempt, Decision, Job, Lane
 
 #: Generous for a machine with two busy cores; a test that works never waits so long.
 PATIENCE = 60.0
@@ -52,24 +56,33 @@ class Workers:
     _running: list[subprocess.Popen[bytes]] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
-    def start(self, *, processes: int = 2, scheduler: bool = True, name: str = "w") -> subprocess.Popen[bytes]:
+    def start(
+        self, *, processes: int = 2, scheduler: bool = True, name: str = "w", **environment: str
+    ) -> subprocess.Popen[bytes]:
         number = next(self._numbers)
         arguments = ["worker", "-c", str(processes), "-n", f"{name}{number}@test", "-l", "INFO"]
         if scheduler:
             arguments += ["-B", "-s", str(self.folder / f"beat-{number}")]
-        log = (self.folder / f"worker-{number}.log").open("wb")
-        with log:
-            worker = subprocess.Popen(
+        return self._run(number, arguments, environment)
+
+    def start_scheduler(self, **environment: str) -> subprocess.Popen[bytes]:
+        """A scheduler alone: it sends ticks and runs none."""
+        number = next(self._numbers)
+        return self._run(number, ["beat", "-s", str(self.folder / f"beat-{number}"), "-l", "INFO"], environment)
+
+    def _run(self, number: int, arguments: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+        with (self.folder / f"worker-{number}.log").open("wb") as log:
+            process = subprocess.Popen(
                 [sys.executable, "-m", "celery", "-A", "reviewboard", *arguments],
                 cwd=ROOT,
-                env=self.environment,
+                env=self.environment | environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._running.append(worker)
-        return worker
+        self._running.append(process)
+        return process
 
     def assert_alive(self) -> None:
         dead = [worker.args for worker in self._running if worker.poll() is not None]
@@ -103,10 +116,43 @@ class Workers:
             self.kill(worker)
 
 
-def environment_for(*, broker_url: str) -> dict[str, str]:
+def wait_for(workers: Workers, condition: Callable[[], bool], message: str, **limits: float) -> None:
+    """Wait as `wait_until` while the workers live; what they said is part of the failure."""
+
+    def holds() -> bool:
+        workers.assert_alive()
+        return condition()
+
+    try:
+        wait_until(holds, message, **limits)
+    except AssertionError as fault:
+        raise AssertionError(f"{fault}\n{workers.logs()[-6000:]}") from fault
+
+
+def all_ended(*lanes: Lane) -> bool:
+    """Whether every job of the lanes is DONE or DEAD. False also while the database cannot be asked."""
+    try:
+        return not Job.objects.filter(lane__in=lanes, state__in=["WAITING", "LEASED"]).exists()
+    except Error:
+        connection.close()
+        return False
+
+
+def assert_sound(*lanes: Lane) -> None:
+    """At most one committed attempt and one decision a job, none left open, and a ledger without a finding."""
+    committed = Attempt.objects.filter(lane__in=lanes, is_committed=True)
+    assert committed.count() == committed.values("job").distinct().count()
+    assert not committed.exclude(fence=F("job__fence")).exists()
+    assert Decision.objects.count() == Decision.objects.values("ticket", "revision").distinct().count()
+    assert not Attempt.objects.filter(lane__in=lanes, ended_at__isnull=True).exists()
+    report = audit()
+    assert report.is_clean, report.findings
+
+
+def environment_for(*, broker_url: str, settings: str = "tests.workers.worker_settings") -> dict[str, str]:
     """What a process of the site needs to work at the test's database and this broker."""
     return os.environ | {
-        "DJANGO_SETTINGS_MODULE": "tests.workers.worker_settings",
+        "DJANGO_SETTINGS_MODULE": settings,
         "DATABASE_URL": database_url(),
         "CELERY_BROKER_URL": broker_url,
         "SECRET_KEY": "for-the-tests-only-0123456789abcdef0123456789abcdef",
@@ -116,8 +162,8 @@ def environment_for(*, broker_url: str) -> dict[str, str]:
 
 
 @contextmanager
-def workers_at(broker_url: str, folder: Path) -> Iterator[Workers]:
-    workers = Workers(environment_for(broker_url=broker_url), folder)
+def workers_at(broker_url: str, folder: Path, **more: str) -> Iterator[Workers]:
+    workers = Workers(environment_for(broker_url=broker_url, **more), folder)
     try:
         yield workers
     finally:

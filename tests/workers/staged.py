@@ -5,6 +5,8 @@ line for every call that began, and the evidence's text says what one ticket mee
 
     fine, bad, grey    a score of 0.1, 0.95, 0.6
     slow               fine, after the seconds in `pause`
+    hangs              says nothing for longer than any call may last
+    nonsense           an answer that is none
     boom               ends the process as the kernel's memory killer would
 """
 
@@ -34,7 +36,8 @@ from queue_core.connections import (
 )
 from queue_core.models import ModelConnection
 
-SCORES = {"fine": 0.1, "bad": 0.95, "grey": 0.6, "slow": 0.1, "boom": 0.1}
+SCORES = {"fine": 0.1, "bad": 0.95, "grey": 0.6, "slow": 0.1, "hangs": 0.1, "boom": 0.1}
+LONGER_THAN_ANY_CALL = 20.0
 RULES = [{"category": "offensive", "reject_at": 0.85, "approve_below": 0.45, "reason_code": "insult"}]
 
 
@@ -55,6 +58,10 @@ class Stage:
         scratch = self.folder / f".{name}"
         scratch.write_text(text)
         scratch.rename(self.folder / name)
+
+    def kill(self, place: str) -> None:
+        """For `tests.faults.deadly`: where the process dies, once."""
+        self._write("kill", place)
 
     def looks(self) -> int:
         log = self.folder / "looks"
@@ -93,6 +100,10 @@ class StagedConnection:
         text = json.loads(call.evidence)["text"].split()[0]
         if text == "boom":
             os.kill(os.getpid(), signal.SIGKILL)
+        if text == "hangs":
+            time.sleep(LONGER_THAN_ANY_CALL)
+        if text == "nonsense":
+            return InvalidAnswer("The staged model says nonsense.")
         if text == "slow":
             time.sleep(float(self._read("pause", "0.5")))
         return Verdict({"offensive": SCORES[text]}, model="staged", usage={"tokens": 3})
