@@ -16,6 +16,7 @@ from queue_core.health import model_answers
 from queue_core.models import Lane, Stage, StageRun
 from queue_core.ramp_raise import people_who_may_raise
 from queue_core.states import Result
+from reviewboard import effect_text
 from reviewboard.board_text import rate_text
 from reviewboard.models import Person
 from reviewboard.shapes import Check, Progress, StageStep
@@ -230,16 +231,9 @@ def attempts_line(reading: GateReading | None) -> str:
     }
 
 
-def stale_line(leases: Leases | None) -> str:
-    if leases is None:
-        return ""
-    if not leases.stale_refused:
-        return _("No answer came too late in this run.")
-    return ngettext(
-        "%(number)s answer came too late in this run and was refused.",
-        "%(number)s answers came too late in this run and were refused.",
-        leases.stale_refused,
-    ) % {"number": count_capped(leases.stale_refused)}
+def effect_lines(leases: Leases | None) -> tuple[str, ...]:
+    """What of this run nobody knows, and what of it was refused."""
+    return effect_text.of_run(leases.effects) if leases is not None else ()
 
 
 def rest_line(leases: Leases | None) -> str:

@@ -2,6 +2,7 @@
 
 from queue_core.figures.account import Account, account
 from queue_core.figures.board import LaneFigures, board
+from queue_core.figures.effects import Effects, effects_of_job
 from queue_core.figures.flow import Flow
 from queue_core.figures.folding import fold, forget
 from queue_core.figures.keeping import keep
@@ -15,6 +16,7 @@ from queue_core.sums import Counts, counts, due, series, totals
 __all__ = [
     "Account",
     "Counts",
+    "Effects",
     "Flow",
     "LaneFigures",
     "LaneState",
@@ -25,6 +27,7 @@ __all__ = [
     "board",
     "counts",
     "due",
+    "effects_of_job",
     "fold",
     "forget",
     "is_growing",

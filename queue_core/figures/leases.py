@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from queue_core.models import Attempt, Lane, LateAnswer
+from queue_core.figures.effects import Effects, effects_of_lane
+from queue_core.models import Attempt, Lane
 
 SHOWN = 10
-MOST_COUNTED = 10_001
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Lease:
 class Leases:
     longest: Sequence[Lease]
     rest: int
-    stale_refused: int
+    effects: Effects
 
 
 def running_leases(lane: Lane, *, now: datetime) -> Leases:
@@ -50,15 +50,4 @@ def running_leases(lane: Lane, *, now: datetime) -> Leases:
         )
         for row in rows
     ]
-    return Leases(shown, running.count() - len(shown), stale_refused(lane))
-
-
-def stale_refused(lane: Lane) -> int:
-    """Late answers refused under the present run, or on hold since the last run began. At most MOST_COUNTED."""
-    since = lane.run.started_at if lane.run is not None else None
-    if since is None and lane.hold is not None and lane.hold.run is not None:
-        since = lane.hold.run.started_at
-    if since is None:
-        return 0
-    late = LateAnswer.objects.filter(lane=lane, received_at__gte=since)
-    return len(late.values_list("pk", flat=True)[:MOST_COUNTED])
+    return Leases(shown, running.count() - len(shown), effects_of_lane(lane))

@@ -12,10 +12,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 
-from queue_core import contract, people, where
+from queue_core import contract, figures, people, where
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Assignment, Attempt, AuditEntry, Decision, Item, Job, LateAnswer, Message
 from queue_core.states import ActOutcome, DeadlineKind, JobState
+from reviewboard import effect_text
 from reviewboard.evidence_view import content_of
 from reviewboard.item_text import score_lines
 from reviewboard.lengths import DEADLINES, length_of
@@ -74,6 +75,7 @@ def _whole_page(job: Job, person: Person, now: datetime) -> dict[str, Any]:
         "show_notes": may_read,
         "answer": answer,
         "scores": score_lines(answer),
+        "effect_lines": effect_text.of_job(figures.effects_of_job(job)),
         "item": item if people.may(person, "decide_item") else None,
         "content": content_of(job.evidence) if may_read and not job.evidence.is_restricted else None,
         "late_answers": LateAnswer.objects.filter(job=job).order_by("-pk")[:MOST_ROWS],

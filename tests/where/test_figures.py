@@ -156,7 +156,7 @@ def test_a_stale_answer_is_counted_in_its_run() -> None:
     _job, token = leased_job(lane, claimed=1)
     contract.complete(token, Ending(result="APPROVED"), clock=clock(500))
 
-    assert figures.running_leases(lane, now=at(501)).stale_refused == 1
+    assert figures.running_leases(lane, now=at(501)).effects.late == 1
 
 
 def test_account_has_every_revision_in_exactly_one_place() -> None:
