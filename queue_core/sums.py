@@ -27,6 +27,19 @@ FROM (
 GROUP BY 1, 2, 3
 """
 
+#: Cut where a clock on the wall shows a new hour or day. An hour that a zone has twice is two: each has its own offset.
+CUTS = """
+SELECT r.lane_id, date_trunc(%(unit)s, r.minute, %(zone)s), c.code, sum(c.number::bigint)
+FROM (
+  SELECT lane_id, minute, counts FROM queue_core_laneminute
+  WHERE lane_id = ANY(%(lanes)s::bigint[]) AND minute >= %(since)s AND minute < %(until)s
+  UNION ALL
+  SELECT lane_id, minute, counts FROM queue_core_figurechange
+  WHERE lane_id = ANY(%(lanes)s::bigint[]) AND minute >= %(since)s AND minute < %(until)s
+) r, jsonb_each_text(r.counts) c(code, number)
+GROUP BY 1, 2, 3
+"""
+
 TOTALS = """
 SELECT lane_id, code, sum(number) FROM (
   SELECT lane_id, code, number FROM queue_core_lanetotal WHERE lane_id = ANY(%(lanes)s::bigint[])
@@ -113,6 +126,20 @@ def series(
     for lane_id, place, code, amount in rows:
         found[lane_id][place][code] = int(amount)
     return {pk: [Counts(dict(one)) for one in steps] for pk, steps in found.items()}
+
+
+def cuts(
+    lane_ids: Collection[int], *, since: datetime, until: datetime, unit: str, zone: str
+) -> dict[int, dict[datetime, Counts]]:
+    """The same by minutes, hours or days (`unit`: "minute", "hour", "day") of a time zone, by when each begins.
+
+    Those in which nothing happened are left out.
+    """
+    found: dict[int, dict[datetime, dict[str, int]]] = {pk: {} for pk in lane_ids}
+    bounds = {"since": tally.minute_of(since), "until": _minute_after(until)}
+    for lane_id, start, code, number in _rows(CUTS, lanes=list(lane_ids), unit=unit, zone=zone, **bounds):
+        found[lane_id].setdefault(start, {})[code] = int(number)
+    return {pk: {start: Counts(one) for start, one in cut.items()} for pk, cut in found.items()}
 
 
 def totals(lane_ids: Collection[int]) -> dict[int, dict[str, int]]:

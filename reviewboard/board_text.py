@@ -12,11 +12,11 @@ from queue_core.figures import LaneFigures, LaneState
 from queue_core.health import model_answers
 from queue_core.models import Lane
 from queue_core.states import HoldReason
-from queue_core.where import COUNT_CAP, RESUME_WITHIN, Layer
+from queue_core.where import COUNT_CAP, RESUME_WITHIN, Layer, LayerCount
 from reviewboard.drawing import LayerBar, LayerPart, layer_bar
 from reviewboard.ramp_text import listed, what_to_change
 from reviewboard.shapes import Figure, FigurePart, Headline, NextStep, Tone
-from reviewboard.templatetags.board import count, count_capped, duration
+from reviewboard.templatetags.board import count, duration
 from reviewboard.where_text import hold_reason, layer_name, layer_note, moment
 
 TONES = {
@@ -281,12 +281,12 @@ def _passing(found: LaneFigures) -> Figure:
     total = sum(passing.values())
     shares = [
         # In one piece, so that a narrow figure breaks between two severities and not inside one.
-        (_("severity %(severity)d: %(number)s") % {"severity": severity, "number": count_capped(number)}).replace(
+        (_("severity %(severity)d: %(number)s") % {"severity": severity, "number": count(number)}).replace(
             " ", "\N{NO-BREAK SPACE}"
         )
         for severity, number in passing.items()
     ]
-    part = FigurePart(count_capped(total), tone=Tone.WARN if total else None)
+    part = FigurePart(count(total), tone=Tone.WARN if total else None)
     return Figure(label, [part], listed(shares), found.passing.kept_from)
 
 
@@ -312,31 +312,35 @@ def _people(found: LaneFigures) -> Figure:
         return Figure(label, [FigurePart("–")], _("not read yet"))
     items = table.count_of(Layer.PEOPLE)
     if hours is None:
-        return Figure(label, [FigurePart(count_capped(items), _("items"))], kept_from=found.layers.kept_from)
+        return Figure(label, [FigurePart(count(items), _("items"))], kept_from=found.layers.kept_from)
     note = ngettext("%(items)s item at %(pace)s an hour", "%(items)s items at %(pace)s an hour", items) % {
-        "items": count_capped(items),
+        "items": count(items),
         "pace": count(found.lane.desk_items_per_hour),
     }
     work = duration(timedelta(hours=hours)) if items else duration(timedelta(0))
-    text = _("over %(work)s") % {"work": work} if items >= COUNT_CAP else work
-    parts = [FigurePart(text, _("of work"))] if items else [FigurePart(_("none"))]
+    parts = [FigurePart(work, _("of work"))] if items else [FigurePart(_("none"))]
     return Figure(label, parts, note if items else "", found.layers.kept_from, is_estimate=bool(items))
+
+
+#: Layers that are counted row by row, and so no further than the cap.
+COUNTED_BY_ROW = (Layer.RUNNING, Layer.LEASE_OVER, Layer.TOO_LATE)
 
 
 def bar(found: LaneFigures) -> LayerBar:
     table = found.layers.value
-    counts = table.counts if table else {}
-    return layer_bar(
-        [
-            LayerPart(
-                layer.value,
-                layer_name(layer),
-                counts[layer].count if layer in counts else 0,
-                counts[layer].oldest if layer in counts else None,
-                layer_note(layer),
-            )
-            for layer in Layer
-        ]
+    return layer_bar([_part(layer, table.counts.get(layer) if table else None, found) for layer in Layer])
+
+
+def _part(layer: Layer, counted: LayerCount | None, found: LaneFigures) -> LayerPart:
+    number = counted.count if counted is not None else 0
+    return LayerPart(
+        layer.value,
+        layer_name(layer),
+        number,
+        counted.oldest if counted is not None else None,
+        layer_note(layer),
+        trend=found.trends.get(layer),
+        is_capped=layer in COUNTED_BY_ROW and number >= COUNT_CAP,
     )
 
 

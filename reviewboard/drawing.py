@@ -30,6 +30,9 @@ class LayerPart:
     count: int
     oldest: timedelta | None = None
     note: Text = ""
+    trend: float | None = None
+    """By how many it grows a minute; below zero it shrinks."""
+    is_capped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +145,8 @@ class LineChart:
     marks: Sequence[DrawnMark]
     rows: Sequence[ChartRow]
     series: Sequence[Series]
+    tick_format: str
+    row_format: str
     width: int = CHART_WIDTH
     height: int = CHART_HEIGHT
     left: int = LEFT
@@ -151,9 +156,18 @@ class LineChart:
 
 
 def line_chart(
-    title: Text, times: Sequence[datetime], series: Sequence[Series], *, unit: Text = "", marks: Sequence[Mark] = ()
+    title: Text,
+    times: Sequence[datetime],
+    series: Sequence[Series],
+    *,
+    unit: Text = "",
+    marks: Sequence[Mark] = (),
+    of_days: bool = False,
 ) -> LineChart:
-    """At most 60 points; more is the caller's mistake, because thinning here would hide peaks."""
+    """At most 60 points; more is the caller's mistake, because thinning here would hide peaks.
+
+    `of_days`: each point is a day, and is named by its date.
+    """
     if len(times) > MOST_POINTS:
         raise ValueError(f"a chart has at most {MOST_POINTS} points, not {len(times)}")
     if any(len(line.values) != len(times) for line in series):
@@ -169,6 +183,8 @@ def line_chart(
         marks=[DrawnMark(_x_at(mark.at, times), mark.kind, mark.label) for mark in _inside(marks, times)],
         rows=[ChartRow(at, [line.values[i] for line in series]) for i, at in enumerate(times)],
         series=series,
+        tick_format="m-d" if of_days else "H:i",
+        row_format="Y-m-d" if of_days else "Y-m-d H:i",
     )
 
 

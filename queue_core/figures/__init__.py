@@ -8,10 +8,10 @@ from queue_core.figures.folding import fold, forget
 from queue_core.figures.keeping import keep
 from queue_core.figures.leases import Lease, Leases, running_leases
 from queue_core.figures.panels import Panel
-from queue_core.figures.samples import sample, samples
+from queue_core.figures.samples import longest_waits, sample, samples
 from queue_core.figures.snapshot import snapshot
 from queue_core.figures.state import LaneState, is_growing, stalled_since, state_of
-from queue_core.sums import Counts, counts, due, series, totals
+from queue_core.sums import Counts, counts, cuts, due, series, totals
 
 __all__ = [
     "Account",
@@ -26,12 +26,14 @@ __all__ = [
     "account",
     "board",
     "counts",
+    "cuts",
     "due",
     "effects_of_job",
     "fold",
     "forget",
     "is_growing",
     "keep",
+    "longest_waits",
     "running_leases",
     "sample",
     "samples",

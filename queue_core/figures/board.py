@@ -10,12 +10,14 @@ from django.db import connection
 from queue_core import sums, tally, where
 from queue_core.figures.flow import Flow, flows
 from queue_core.figures.panels import Panel, read_panel
-from queue_core.models import Lane, Outage
+from queue_core.models import Lane, LaneSample, Outage
 from queue_core.ramp_outages import is_steady, lanes_of
 from queue_core.states import Exposure
 from queue_core.where import LaneFacts, LayerTable
 
 SOON = timedelta(hours=1)
+#: A trend is told over at least this long, and over at most that, where ticks were missing.
+TREND_OVER, TREND_OVER_AT_MOST = timedelta(minutes=5), timedelta(minutes=15)
 #: So many of the oldest waiting are asked what their content does meanwhile.
 EXPOSURE_SAMPLE = 200
 
@@ -50,6 +52,8 @@ class LaneFigures:
     passing: Panel[Mapping[int, int]]
     flow: Panel[Flow]
     exposure: Exposure | None
+    trends: Mapping[where.Layer, float]
+    """By how many each layer has grown a minute lately (below zero: shrunk); empty where nobody looked then."""
     outage: Outage | None
     """The connection's last one, open or closed."""
     outage_lanes: tuple[Lane, ...]
@@ -89,6 +93,7 @@ def board(lanes: Sequence[Lane], *, now: datetime) -> list[LaneFigures]:
     passing = _panels("passing", ids, lambda: passing_soon(ids, now=now), now)
     flow = _panels("flow", ids, lambda: flows(ids, now=now), now)
     exposures = _panels("exposure", ids, lambda: exposed(ids), now)
+    earlier = samples_before(ids, now=now)
     completed = completions(lanes)
     outages = last_outages({lane.connection_id for lane in lanes})
     named = lanes_of(outage.pk for outage in outages.values() if outage.closed_at is None)
@@ -102,6 +107,7 @@ def board(lanes: Sequence[Lane], *, now: datetime) -> list[LaneFigures]:
             passing=passing[lane.pk],
             flow=flow[lane.pk],
             exposure=exposures[lane.pk].value,
+            trends=trends(earlier.get(lane.pk), layers[lane.pk].value, now=now),
             outage=outages.get(lane.connection_id),
             outage_lanes=affected.get(lane.connection_id, ()),
             completions=completed.get(lane.pk, 0),
@@ -122,6 +128,21 @@ def passing_soon(lane_ids: Collection[int], *, now: datetime) -> dict[int, Mappi
             severities[severity] += number
         found[lane] = {severity: severities[severity] for severity in sorted(severities, reverse=True)}
     return found
+
+
+def samples_before(lane_ids: Collection[int], *, now: datetime) -> dict[int, LaneSample]:
+    """The newest sample of each lane that is old enough to tell a trend by, and not too old."""
+    rows = LaneSample.objects.filter(
+        lane_id__in=lane_ids, minute__gt=now - TREND_OVER_AT_MOST, minute__lte=now - TREND_OVER
+    )
+    return {one.lane_id: one for one in rows.order_by("lane_id", "-minute").distinct("lane_id")}
+
+
+def trends(before: LaneSample | None, table: LayerTable | None, *, now: datetime) -> dict[where.Layer, float]:
+    if before is None or table is None:
+        return {}
+    minutes = (now - before.taken_at) / tally.MINUTE
+    return {layer: (table.count_of(layer) - before.layers.get(layer.value, 0)) / minutes for layer in where.Layer}
 
 
 def exposed(lane_ids: Collection[int]) -> dict[int, Exposure | None]:

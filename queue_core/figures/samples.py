@@ -1,8 +1,10 @@
 """A look at each lane once a minute: how long its oldest waited, and how many stood in which layer."""
 
 from collections.abc import Collection
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
 
+from django.db import connection
 from django.db.models import Exists, OuterRef
 
 from queue_core import tally, where
@@ -31,6 +33,26 @@ def samples(lane_ids: Collection[int], *, since: datetime, until: datetime) -> d
     for one in LaneSample.objects.filter(lane_id__in=lane_ids, minute__gte=since, minute__lt=until).order_by("minute"):
         found[one.lane_id].append(one)
     return found
+
+
+#: The longest that anything waited in each minute, hour or day of a zone.
+LONGEST = """
+SELECT date_trunc(%(unit)s, minute, %(zone)s), max(oldest_ready), max(oldest_held) FROM queue_core_lanesample
+WHERE lane_id = %(lane)s AND minute >= %(since)s AND minute < %(until)s GROUP BY 1
+"""
+
+
+def longest_waits(
+    lane_id: int, *, since: datetime, until: datetime, unit: str, zone: str
+) -> dict[datetime, tuple[timedelta | None, timedelta | None]]:
+    """The longest ready and held waits by minutes, hours or days of a zone; those in which nobody looked are left out.
+
+    None: nothing waited so whenever somebody looked.
+    """
+    bounds: dict[str, Any] = {"lane": lane_id, "since": tally.minute_of(since), "until": until}
+    with connection.cursor() as cursor:
+        cursor.execute(LONGEST, bounds | {"unit": unit, "zone": zone})
+        return {start: (ready, held) for start, ready, held in cursor.fetchall()}
 
 
 def _sample(lane: Lane, table: where.LayerTable, minute: datetime, now: datetime) -> LaneSample:

@@ -137,6 +137,14 @@ def count_capped(value: int | None, cap: int = COUNT_CAP) -> str:
 
 
 @register.filter
+def trend(rate: float | None) -> str:
+    """By how many something grows a minute: "+198/min". Nothing below one in a minute: that is noise."""
+    if rate is None or abs(rate) < 1:
+        return ""
+    return _("%(rate)s/min") % {"rate": f"{'+' if rate > 0 else '−'}{count(round(abs(rate)))}"}
+
+
+@register.filter
 def visible_text(value: object) -> SafeString:
     """Strangers' text: escaped, isolated from its surroundings, hidden characters shown."""
     return format_html('<bdi dir="auto" class="strange">{}</bdi>', visible.visible(str(value)))

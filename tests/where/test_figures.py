@@ -9,7 +9,8 @@ from queue_core import contract, figures, gate, where
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.contract import Ending
 from queue_core.figures import panels
-from queue_core.states import Exposure
+from queue_core.figures.rebuilding import rebuild
+from queue_core.states import AttemptOutcome, Exposure
 from queue_core.where import Layer
 from tests.factories import (
     at,
@@ -59,7 +60,7 @@ def test_board_of_a_lane_on_hold_tells_oldest_held_and_none_ready() -> None:
 
 def test_board_counts_deadlines_of_the_next_hour_by_severity_the_worst_first() -> None:
     lane = make_lane(cap=None)
-    for severity, deadline in [(0, 99), (1, 200), (2, 3700), (1, 300), (0, 3701), (0, 5000)]:
+    for severity, deadline in [(0, 59), (1, 200), (2, 3659), (1, 300), (0, 3661), (0, 5000)]:
         waiting_job(lane, severity=severity, deadline=deadline)
 
     [found] = board(100)
@@ -74,10 +75,14 @@ def test_board_tells_what_arrives_and_what_is_decided_in_the_last_five_minutes()
     done_job(lane, added=93, claimed=94, completed=95, result="MANUAL")
     waiting_job(lane, added=400)
 
-    [found] = board(302)
+    _timed_out, token = leased_job(lane, added=96, claimed=97)
+    contract.release(token, outcome=AttemptOutcome.TIMEOUT, clock=clock(98))
 
-    assert (found.flow.value.arriving, found.flow.value.decided, found.flow.value.reviewed) == (0.4, 0.2, 0.4)
-    assert found.flow.value.last_completed_at == at(95)
+    [found] = board(360)
+
+    flow = found.flow.value
+    assert [flow.arriving, flow.decided, flow.reviewed, flow.errors] == [0.6, 0.2, 0.4, 0.2]
+    assert flow.last_completed_at == at(95)
 
 
 def test_board_tells_work_for_people_in_hours() -> None:
@@ -197,6 +202,7 @@ def test_board_figures_of_a_filled_table_never_scan_it(is_on_hold: bool, monkeyp
     """PGQ-21: a refresh reads partial indexes and stops at its caps, whatever the tables hold."""
     lane = make_lane(cap=None) if is_on_hold else make_lane()
     fill(lane, done=40_000, waiting=30_000)
+    rebuild(clock=clock(3600))
     lanes = list(where.lanes_to_read())
     plans: list[str] = []
 
@@ -205,7 +211,7 @@ def test_board_figures_of_a_filled_table_never_scan_it(is_on_hold: bool, monkeyp
         gate.read(lanes[0], now=at(1000))
 
     layer = Layer.HELD if is_on_hold else Layer.NO_WORKERS
-    assert found.layers.value.counts[layer].count == where.COUNT_CAP
+    assert found.layers.value.counts[layer].count == 30_000
     for plan in plans:
         assert not re.search(r"Seq Scan on queue_core_(job|attempt|ticket|evidence)", plan), plan
         assert "Bitmap Heap Scan on queue_core_job" not in plan, plan
