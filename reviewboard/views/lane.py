@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
@@ -16,6 +18,7 @@ from reviewboard import (
     broker,
     forecast_text,
     gate_text,
+    lane_charts,
     lane_history,
     lane_layers,
     lane_page,
@@ -43,6 +46,7 @@ def lane(request: HttpRequest, name: str) -> HttpResponse:
         context = live_context(request, reading, is_broker_there=is_broker_there)
         if not wants_partial(request):
             context |= action_context(request, reading, {})
+            context |= _chart_context(request, reading)
     version = LiveVersion.of(as_of, context["live_facts"])
     return page_or_partial(request, "lane/lane.html", "live", context, version=version)
 
@@ -138,6 +142,14 @@ def _policy_context(request: HttpRequest, reading: LaneReading, bound: Mapping[s
             "policy_effect": lane_policy.effect(reading.lane),
         }
     return context
+
+
+def _chart_context(request: HttpRequest, reading: LaneReading) -> dict[str, Any]:
+    """The charts stand outside the polled part: a reader who opened their table keeps it open."""
+    lane, span = reading.lane, lane_charts.Span.chosen(request.GET.get("chart", ""))
+    key = ("charts", lane.pk, span, timezone.get_current_timezone_name(), get_language())
+    drawn = read_panel(key, lambda: lane_charts.charts(lane, span, now=reading.as_of), now=reading.as_of)
+    return {"charts": drawn.value or (), "chart_spans": lane_charts.span_links(span)}
 
 
 def _standing_context(reading: LaneReading) -> dict[str, Any]:
