@@ -142,7 +142,21 @@ def _decided(params: Params) -> str:
     return _("It is decided: %(verdict)s by the model at %(at)s.") % values
 
 
+def _not_delivered(params: Params) -> str:
+    text = ngettext(
+        "It is decided, but since %(since)s the endpoint %(endpoint)s lacks the decision, after %(tries)d try.",
+        "It is decided, but since %(since)s the endpoint %(endpoint)s lacks the decision, after %(tries)d tries.",
+        params["tries"],
+    )
+    return text % {"endpoint": params["endpoint"], "since": moment(params["since"]), "tries": params["tries"]}
+
+
 _WHY: dict[Cause, Callable[[Params], str]] = {
+    Cause.NOT_DELIVERED: _not_delivered,
+    Cause.KEPT_BACK: lambda p: (
+        _("It is decided since %(since)s; the decision is kept back until a lead accepts the run.")
+        % {"since": moment(p["since"])}
+    ),
     Cause.ITEM_FREE: lambda p: (
         _("It waits for a person since %(since)s; nobody has taken it.") % {"since": moment(p["since"])}
     ),
@@ -210,6 +224,10 @@ _WHY: dict[Cause, Callable[[Params], str]] = {
 }
 
 _MOVES: dict[Moves, Callable[[Params], str]] = {
+    Moves.DELIVERY: lambda p: (
+        _("Nothing to do: it is sent again from %(at)s on, unless the endpoint is disabled.") % {"at": moment(p["at"])}
+    ),
+    Moves.LEAD_ACCEPTS: lambda _p: _("A lead who raises the stage or accepts the run moves it on."),
     Moves.PERSON_DECIDES: lambda _p: _("A person's decision moves it on."),
     Moves.ANSWER: lambda _p: _("The model's answer moves it on, or the end of its lease."),
     Moves.LEAD_STARTS_PROBE: lambda _p: _("A lead who starts the probe moves it on; a person may also take it before."),

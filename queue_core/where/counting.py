@@ -13,9 +13,10 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, QuerySet, TextField
 from django.db.models.expressions import RawSQL
 
-from queue_core import sums, tally
+from queue_core import relay, sums, tally
 from queue_core.models import Item, Job, Lane
 from queue_core.states import NOT_OPEN_TICKETS, JobState
+from queue_core.where.delivering import in_delivery
 from queue_core.where.facts import LaneFacts, facts_of, lanes_to_read
 from queue_core.where.words import CLAIMABLE, Layer
 
@@ -83,7 +84,10 @@ LEFT JOIN LATERAL (
 
 @dataclass(frozen=True, slots=True)
 class LayerCount:
-    """`count` is exact, but for what is LEASED or too late beyond COUNT_CAP. `oldest` is the layer's longest wait."""
+    """`count` is exact, but for what is LEASED, too late or undelivered beyond COUNT_CAP.
+
+    `oldest` is the layer's longest wait; in delivery, since the decision.
+    """
 
     count: int
     oldest: timedelta
@@ -120,6 +124,8 @@ def layers(
     facts = facts_of(lanes, now=now) if facts is None else facts
     held = sums.totals(facts)
     found = {pk: _Filling(now) for pk in facts}
+    for lane_id, (number, oldest) in relay.undelivered(list(facts), most=COUNT_CAP).items():
+        found[lane_id].add(Layer.DELIVERY, number, oldest)
     for lane_id, layer, number, oldest in _rows(LEASED_LAYERS, [*case_params(facts), *_needs(facts), COUNT_CAP]):
         found[lane_id].add(Layer(layer), number, oldest)
     still = [one.is_held or one.retry_until is not None for one in facts.values()]
@@ -180,7 +186,7 @@ def in_layer(
 ) -> QuerySet[Job]:
     """The open jobs of a queryset that stand in one layer: the filter of the jobs' list."""
     if layer == Layer.DELIVERY:
-        return jobs.none()
+        return in_delivery(jobs if lane_ids is None else jobs.filter(lane_id__in=lane_ids))
     if layer == Layer.PEOPLE:
         items = Item.objects.filter(job=OuterRef("pk"), closed_at__isnull=True)
         return jobs.filter(Exists(items.exclude(kind__in=NOT_OPEN_TICKETS)))

@@ -6,6 +6,7 @@ from typing import Any
 from queue_core.contract.rules import PROBE
 from queue_core.models import Decision, Item, Job
 from queue_core.states import NOT_OPEN_TICKETS, DeadReason, ItemEnd, JobState
+from queue_core.where.delivering import ENDED, undelivered
 from queue_core.where.facts import LaneFacts, facts_of, lanes_to_read
 from queue_core.where.words import FOR_THE_MODEL, Cause, Layer, Moves, Prospect, Standing
 
@@ -14,8 +15,8 @@ def locate(job: Job, *, now: datetime) -> Standing:
     """Where the job stands as of `now`, why, and what would move it."""
     items = Item.objects.filter(job=job, closed_at__isnull=True).exclude(kind__in=NOT_OPEN_TICKETS)
     item = items.select_related("taken_by").first()
-    if item is None and job.state in (JobState.DONE, JobState.DEAD):
-        return _ended(job)
+    if item is None and job.state in ENDED:
+        return undelivered(job) or _ended(job)
     lane = lanes_to_read().get(pk=job.lane_id)
     return judge(job, item, facts_of([lane], now=now)[lane.pk])
 

@@ -9,8 +9,7 @@ from typing import Any
 class Layer(StrEnum):
     """In the order of precedence: an open ticket stands in the first that fits.
 
-    Nothing stands in DELIVERY while there are no endpoints that could want a message: an undelivered message keeps a
-    ticket open only for an endpoint that asked for it.
+    Nothing stands in DELIVERY without an endpoint that asked for decisions of its lane: nobody waits for them then.
     """
 
     DELIVERY = "delivery"
@@ -35,6 +34,8 @@ FOR_THE_MODEL = (Layer.HELD, Layer.BACK_OFF, Layer.TOO_LATE, Layer.LEASE_OVER, *
 class Cause(StrEnum):
     """Why a job stands in its layer, or why in none."""
 
+    NOT_DELIVERED = "not_delivered"
+    KEPT_BACK = "kept_back"
     ITEM_FREE = "item_free"
     ITEM_TAKEN = "item_taken"
     LEASE_RUNS = "lease_runs"
@@ -85,6 +86,8 @@ class Prospect(StrEnum):
 class Moves(StrEnum):
     """What would move it on."""
 
+    DELIVERY = "delivery"
+    LEAD_ACCEPTS = "lead_accepts"
     PERSON_DECIDES = "person_decides"
     ANSWER = "answer"
     LEAD_STARTS_PROBE = "lead_starts_probe"

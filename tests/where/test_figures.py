@@ -109,8 +109,8 @@ def test_board_of_many_lanes_takes_the_queries_of_one(django_assert_num_queries)
         waiting_job(make_lane())
     lanes = list(where.lanes_to_read())
 
-    with django_assert_num_queries(10 + 8):
-        # Ten reads, and a savepoint around each of the four panels.
+    with django_assert_num_queries(14 + 8):
+        # Fourteen reads, and a savepoint around each of the four panels.
         figures.board(lanes, now=at(1))
 
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from random import Random
 
 import pytest
@@ -11,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from queue_core import where
-from queue_core.models import Job, Lane
-from queue_core.where import Layer
-from tests.factories import at
+from queue_core.models import Delivery, Endpoint, Job, Message
+from queue_core.where import Cause, Layer, Moves
+from tests.factories import at, done_job, make_lane, waiting_job
 from tests.where.rows import LANES, NOW, a_job, a_lane, attend, settle
 
 pytestmark = pytest.mark.django_db
@@ -101,7 +102,7 @@ def test_layers_of_all_lanes_take_a_fixed_number_of_queries(django_assert_num_qu
         settle(a_lane(state), state)
     lanes = list(where.lanes_to_read())
 
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(10):
         where.layers(lanes, now=at(NOW))
 
 
@@ -110,6 +111,36 @@ def test_no_lanes_have_no_layers() -> None:
     assert not where.in_layer(Job.objects.all(), Layer.HELD, now=at(NOW), lane_ids=[]).exists()
 
 
-def test_delivery_holds_nothing_while_there_are_no_endpoints() -> None:
-    assert not where.in_layer(Job.objects.all(), Layer.DELIVERY, now=at(NOW)).exists()
-    assert Lane.objects.count() == 0
+def test_delivery_holds_what_an_endpoint_wants_and_lacks_until_it_has_it() -> None:
+    lane, careful = make_lane(), make_lane(run={"keeps_back": True})
+    sent, lacking, kept = done_job(lane), done_job(lane), done_job(careful)
+    waiting_job(lane)
+    endpoint = Endpoint.objects.create(name="shop", address="https://shop.test/", kinds=["decision"], created_at=at(0))
+    for job, state in ((sent, "delivered"), (lacking, "pending")):
+        message = Message.objects.get(decision__attempt__job=job)
+        ended = {"ended_at": at(40)} if state == "delivered" else {}
+        Delivery.objects.create(
+            message=message, endpoint=endpoint, ticket=job.ticket, lane=lane, kind="decision", state=state, budget=9,
+            due_at=at(60), created_at=at(30), tries=2, **ended,
+        )  # fmt: skip
+
+    agree()
+
+    tables = where.layers(list(where.lanes_to_read()), now=at(NOW))
+    assert [tables[pk].count_of(Layer.DELIVERY) for pk in (lane.pk, careful.pk)] == [1, 1]
+    assert tables[lane.pk].counts[Layer.DELIVERY].oldest == timedelta(seconds=NOW - 30)
+    said = where.locate(lacking, now=at(NOW))
+    assert (said.cause, said.moves, said.params["endpoint"]) == (Cause.NOT_DELIVERED, Moves.DELIVERY, "shop")
+    assert where.locate(kept, now=at(NOW)).cause == Cause.KEPT_BACK
+    assert where.locate(sent, now=at(NOW)).cause == Cause.DECIDED
+
+
+def test_delivery_holds_nothing_where_no_endpoint_wants_decisions_of_the_lane() -> None:
+    lane = make_lane(run={"keeps_back": True})
+    job = done_job(lane)
+    Endpoint.objects.create(
+        name="other", address="https://other.test/", kinds=["decision"], lanes=[lane.pk + 1], created_at=at(0)
+    )
+
+    assert where.locate(job, now=at(NOW)).layer is None
+    agree()

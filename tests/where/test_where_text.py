@@ -18,6 +18,8 @@ PARAMS = {
     "attempts": 1,
     "value": 2,
     "stage": 2,
+    "endpoint": "shop",
+    "tries": 2,
     "verdict": "APPROVED",
 }
 
