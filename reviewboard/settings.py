@@ -196,6 +196,11 @@ STORAGES = {
     },
 }
 
+# --- Metrics --------------------------------------------------------------------------------------------------------
+
+#: Empty: there is no /metrics. Else whoever sends it as a bearer token reads the lanes' figures.
+METRICS_TOKEN = env.str("METRICS_TOKEN", default="")
+
 # --- Logs -----------------------------------------------------------------------------------------------------------
 
 LOGGING = logs.configure(env.str("LOG_LEVEL", default="INFO").upper())

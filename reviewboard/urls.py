@@ -4,7 +4,7 @@ from django.conf import settings
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 
-from reviewboard.views import errors
+from reviewboard.views import errors, metrics
 
 handler403 = errors.permission_denied
 handler404 = errors.page_not_found
@@ -16,6 +16,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("reviewboard.urls_desk")),
     path("", include("reviewboard.urls_deliveries")),
     path("", include("reviewboard.urls_audit")),
+    path("metrics", metrics.metrics, name="metrics"),
     path("admin/", admin.site.urls),
 ]
 if settings.REVIEWBOARD_DEMO:
