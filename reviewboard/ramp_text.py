@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from queue_core.gate_lines import Figure as GateFigure
 from queue_core.hold import Held
@@ -78,11 +78,20 @@ def _inconclusive(params: dict[str, Any]) -> str:
         if params.get("usual") is None:
             text = _("The %(figure)s has nothing to be compared with: the lane has not run steadily for long enough.")
         return text % _numbers(params)
+    if params["figure"] in _TOO_FEW:
+        return str(_TOO_FEW[params["figure"]]) % _numbers(params)
     return ngettext(
         "Too few calls to judge %(figure)s: %(sample)s of at least %(least)s.",
         "Too few calls to judge %(figure)s: %(sample)s of at least %(least)s.",
         params["least_sample"],
     ) % _numbers(params)
+
+
+#: What is too few of, where it is no call for a ticket.
+_TOO_FEW: dict[str, Text] = {
+    GateFigure.WRONG: gettext_lazy("Too few known answers have come back: %(sample)s of %(least)s."),
+    GateFigure.DISAGREEMENT: gettext_lazy("People have checked too few decisions blind: %(sample)s of %(least)s."),
+}
 
 
 def _numbers(params: dict[str, Any]) -> dict[str, str]:
