@@ -21,18 +21,19 @@ MOST_ON_A_PAGE = 1_000
 LOST_AT_MOST = 10_000_000
 
 #: A message that somebody holds is passed over, and so are the later ones of its ticket: they wait for it, as they do
-#: for one that is kept back. Numbers of a ticket's messages rise with `seq` for that reason.
+#: for one that is kept back. A message may go if as many of its ticket's earlier ones are free here as have no number.
+#: Numbers of a ticket's messages rise with `seq` for that reason.
 NUMBER = """
 WITH free AS MATERIALIZED (
   SELECT id, ticket_id, seq FROM queue_core_message
   WHERE number IS NULL AND state = 'ready' AND NOT kind = 'endpoint.test'
   ORDER BY id LIMIT %s FOR NO KEY UPDATE SKIP LOCKED),
 next AS (
-  SELECT f.id, row_number() OVER (ORDER BY f.id) AS place FROM free f
-  WHERE f.ticket_id IS NULL OR NOT EXISTS (
-    SELECT FROM queue_core_message b
-    WHERE b.ticket_id = f.ticket_id AND b.seq < f.seq AND b.number IS NULL AND b.state IN ('ready', 'kept_back')
-      AND b.kind <> 'endpoint.test' AND NOT EXISTS (SELECT FROM free WHERE free.id = b.id))),
+  SELECT f.id, row_number() OVER (ORDER BY f.id) AS place
+  FROM (SELECT id, ticket_id, seq, row_number() OVER (PARTITION BY ticket_id ORDER BY seq) - 1 AS before FROM free) f
+  WHERE f.ticket_id IS NULL OR f.before = (
+    SELECT count(*) FROM queue_core_message b
+    WHERE b.ticket_id = f.ticket_id AND b.seq < f.seq AND b.number IS NULL AND b.state IN ('ready', 'kept_back'))),
 numbered AS (
   UPDATE queue_core_message m
   SET number = next.place + greatest(

@@ -74,10 +74,15 @@ def end(endpoint_id: int, ended: Sequence[tuple[Taken, Answer]], *, clock: Clock
     ids = [taken.delivery.pk for taken, _answer in ended]
     locked = Delivery.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("pk").in_bulk()
     now = clock.now()
+    _close_tries(ended, now)
+    changed = []
     for taken, answer in ended:
-        _close_try(taken, answer, now)
-        _end_delivery(locked[taken.delivery.pk], taken, answer, now)
+        delivery = locked[taken.delivery.pk]
+        delivery.endpoint = endpoint
+        if _end_delivery(delivery, taken, answer, now):
+            changed.append(delivery)
         _turn_circuit(endpoint, answer, now)
+    _save_deliveries(changed)
     endpoint.save(update_fields=CIRCUIT_FIELDS)
 
 
@@ -85,36 +90,63 @@ CIRCUIT_FIELDS = [
     "failures", "failing_since", "opens", "open_until", "last_outcome", "last_status", "last_detail",
     "last_delivered_at", "state", "changed_state_at", "changed_state_by",
 ]  # fmt: skip
+DELIVERY_FIELDS = ["state", "ended_at", "due_at", "lease", "lease_until", "last_outcome", "last_status"]
+
+#: One that was swept as lost stays so: a try is closed once. Its delivery still learns of a success.
+CLOSE = """
+UPDATE queue_core_deliverytry t
+SET ended_at = %s, outcome = x.outcome, status = x.status, length = x.length, duration = x.duration, detail = x.detail
+FROM unnest(%s::bigint[], %s::int[], %s::uuid[], %s::text[], %s::int[], %s::int[], %s::interval[], %s::text[])
+  x(delivery_id, number, lease, outcome, status, length, duration, detail)
+WHERE t.delivery_id = x.delivery_id AND t.number = x.number AND t.lease = x.lease AND t.ended_at IS NULL
+"""
 
 
-def _close_try(taken: Taken, answer: Answer, now: datetime) -> None:
-    # One that was swept as lost stays so: it is closed once. The delivery below still learns of a success.
-    DeliveryTry.objects.filter(
-        delivery=taken.delivery, number=taken.number, lease=taken.lease, ended_at__isnull=True
-    ).update(
-        ended_at=now,
-        outcome=answer.outcome,
-        status=answer.status,
-        length=answer.length,
-        duration=answer.duration,
-        detail=answer.detail,
-    )
+def _close_tries(ended: Sequence[tuple[Taken, Answer]], now: datetime) -> None:
+    columns = [
+        (taken.delivery.pk, taken.number, taken.lease, answer.outcome.value, answer.status, answer.length,
+         answer.duration, answer.detail)
+        for taken, answer in ended
+    ]  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute(CLOSE, [now, *(list(column) for column in zip(*columns, strict=True))])
 
 
-def _end_delivery(delivery: Delivery, taken: Taken, answer: Answer, now: datetime) -> None:
-    is_ours = delivery.lease == taken.lease
+#: A statement for the batch, like the one above: a sender writes two for each batch, not two for each message.
+SAVE = """
+UPDATE queue_core_delivery d
+SET state = x.state, ended_at = x.ended_at, due_at = x.due_at, lease = NULL, lease_until = NULL,
+  last_outcome = x.last_outcome, last_status = x.last_status
+FROM unnest(%s::bigint[], %s::text[], %s::timestamptz[], %s::timestamptz[], %s::text[], %s::int[])
+  x(id, state, ended_at, due_at, last_outcome, last_status)
+WHERE d.id = x.id
+"""
+
+
+def _save_deliveries(changed: Sequence[Delivery]) -> None:
+    columns = [
+        (one.pk, str(one.state), one.ended_at, one.due_at, str(one.last_outcome), one.last_status) for one in changed
+    ]
+    if not columns:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(SAVE, [list(column) for column in zip(*columns, strict=True)])
+
+
+def _end_delivery(delivery: Delivery, taken: Taken, answer: Answer, now: datetime) -> bool:
+    """Set, not save, what an answer makes of a locked delivery. False where it changes nothing."""
     if answer.outcome == TryOutcome.DELIVERED:
         # A fact, whoever has the lease by now: the consumer said that it has the message.
         if delivery.state == DeliveryState.WITHDRAWN:
-            return
+            return False
         delivery.state, delivery.ended_at = DeliveryState.DELIVERED, now
-    elif not is_ours:
-        return
+    elif delivery.lease != taken.lease:
+        return False
     else:
         _rest_or_give_up(delivery, now, answer.retry_after)
     delivery.lease = delivery.lease_until = None
     delivery.last_outcome, delivery.last_status = answer.outcome, answer.status
-    delivery.save(update_fields=["state", "ended_at", "due_at", "lease", "lease_until", "last_outcome", "last_status"])
+    return True
 
 
 def _rest_or_give_up(delivery: Delivery, now: datetime, retry_after: timedelta | None = None) -> None:
@@ -172,9 +204,7 @@ def sweep(*, clock: Clock, most: int = MOST_SWEPT) -> int:
         _rest_or_give_up(delivery, now)
         delivery.lease = delivery.lease_until = None
         delivery.last_outcome, delivery.last_status = TryOutcome.LOST, None
-        delivery.save(
-            update_fields=["state", "ended_at", "due_at", "lease", "lease_until", "last_outcome", "last_status"]
-        )
+        delivery.save(update_fields=DELIVERY_FIELDS)
     unwanted = (
         Delivery.objects.select_for_update(skip_locked=True, no_key=True)
         .filter(endpoint__in=retired_ids(), state=DeliveryState.PENDING, lease__isnull=True)

@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 from queue_core import relay
 from queue_core.models import Delivery, DeliveryTry, Message
 from queue_core.relay import rows
+from queue_core.states import TryOutcome
 from tests.factories import T0, done_job, make_lane
 
 pytestmark = pytest.mark.django_db
@@ -26,7 +27,7 @@ def _delivery(make_endpoint, clock) -> None:
     done_job(make_lane())
     relay.step(clock=clock)
     [taken] = rows.take(endpoint, 1, clock=clock)
-    rows.end(endpoint.pk, [(taken, relay.Answer("delivered", 200))], clock=clock)
+    rows.end(endpoint.pk, [(taken, relay.Answer(TryOutcome.DELIVERED, 200))], clock=clock)
 
 
 @pytest.mark.parametrize(
