@@ -11,11 +11,11 @@ from queue_core.contract.claim import check_terms
 from queue_core.contract.complete import Ending, identity_of, keep_late_answer, present_attempt
 from queue_core.contract.deaths import end_dead, need_of
 from queue_core.contract.items import open_items
-from queue_core.contract.locks import lock_job, read_clock
+from queue_core.contract.locks import lock_job, lock_lane, read_clock
 from queue_core.contract.order import back_off
 from queue_core.contract.rules import effect_of, judge_token, lease_end
 from queue_core.errors import InvalidCompletion
-from queue_core.models import Attempt, Job, Lane, Ticket
+from queue_core.models import Attempt, Job, Lane, ModelConnection, Ticket
 from queue_core.models.jobs import MAX_DETAIL
 from queue_core.states import (
     UNEXECUTED_OUTCOMES,
@@ -39,6 +39,10 @@ def renew(token: LeaseToken, *, clock: Clock, lease: timedelta | None = None) ->
     none.
     """
     check_terms(lease, None)
+    lane_id = Job.objects.filter(pk=token.job).values_list("lane_id", flat=True).first()
+    if lane_id is None:
+        return LeaseOutcome.STALE
+    lane = _lock_seats(lane_id)
     locked = lock_job(token.job)
     now = read_clock(clock, InvalidCompletion)
     if locked is None:
@@ -47,13 +51,21 @@ def renew(token: LeaseToken, *, clock: Clock, lease: timedelta | None = None) ->
     attempt = present_attempt(job)
     if attempt is None or judge_token(job, identity_of(attempt), token, now=now).outcome == CompleteOutcome.STALE:
         return LeaseOutcome.STALE
-    lane = Lane.objects.select_related("connection").get(pk=job.lane_id)
     longest = lane.max_hold or MAX_HOLD_IN_CALLS * lane.connection.call_time_limit
     until = min(lease_end(now=now, lease=lease or lane.lease, deadline=job.deadline), attempt.started_at + longest)
     job.lease_until = attempt.lease_until = max(until, attempt.lease_until)
     job.save(update_fields=["lease_until"])
     attempt.save(update_fields=["lease_until"])
     return LeaseOutcome.RENEWED
+
+
+def _lock_seats(lane_id: int) -> Lane:
+    """The locks under which claims count running leases. A renewal moves an end that they count by: one that was over
+    while the renewal committed would be counted as free, and its seat be given twice (PGQ-02)."""
+    lane = lock_lane(lane_id)
+    if lane.connection.total_cap is not None:
+        ModelConnection.objects.select_for_update(no_key=True).get(pk=lane.connection_id)
+    return lane
 
 
 @transaction.atomic
