@@ -6,7 +6,7 @@ order and the attempts left, is read of a few jobs in each stretch of deadlines:
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -25,6 +25,8 @@ BEYOND = (16, 48)
 #: Jobs read of each stretch, and cohorts made of one severity in it.
 SAMPLED = 40
 PARTS = 4
+#: Cohorts made of one severity whose new deadlines are spread.
+SPREAD_PARTS = 12
 
 #: Deadlines that have passed without a sweep yet, and the last that a row can hold.
 PASSED, LATEST = timedelta(days=1), timedelta(days=365_000)
@@ -90,6 +92,32 @@ def read_backlog(lane: Lane, order: Order, *, now: datetime) -> Waiting:
         cohorts += _far_off(rest, 2 * ends[-1], sampled.get(len(ends), []), order)
     soon = now + timedelta(seconds=HORIZON)
     return Waiting(cohorts, max(number, 0), [row for row in due if row[0] < soon])
+
+
+def requeued(by_severity: Mapping[int, int], order: Order, *, first: timedelta, span: timedelta) -> list[Cohort]:
+    """Jobs given back now with new deadlines from `first` on, evenly over `span`, the most severe first."""
+    total, before, cohorts = sum(by_severity.values()), 0, []
+    for severity in sorted(by_severity, reverse=True):
+        parts = min(SPREAD_PARTS, by_severity[severity])
+        for part in range(parts):
+            middle = (before + by_severity[severity] * (part + 0.5) / parts) / total
+            deadline = (first + span * middle).total_seconds()
+            count = by_severity[severity] * (part + 1) // parts - by_severity[severity] * part // parts
+            cohorts.append(
+                Cohort(order.urgency(0.0, deadline, severity), deadline, severity, count, order.max_attempts)
+            )
+        before += by_severity[severity]
+    return cohorts
+
+
+def joined(waiting: Waiting, joining: Sequence[Cohort], *, now: datetime) -> Waiting:
+    """What waits, if these did too."""
+    if not joining:
+        return waiting
+    soon = [one for one in joining if one.deadline < HORIZON]
+    due = [(now + timedelta(seconds=one.deadline), one.severity, round(one.count)) for one in soon]
+    number = waiting.number + round(sum(one.count for one in joining))
+    return Waiting([*waiting.cohorts, *joining], number, [*waiting.due, *due])
 
 
 def _ends(now: datetime) -> list[float]:

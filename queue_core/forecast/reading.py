@@ -7,10 +7,10 @@ from enum import StrEnum
 
 from queue_core.contract.rules import PROBE
 from queue_core.forecast import outlook, pace, speeds
-from queue_core.forecast.backlog import Waiting, read_backlog
+from queue_core.forecast.backlog import Waiting, joined, read_backlog
 from queue_core.forecast.outlook import HORIZON, Basis, Known, Outlook
 from queue_core.forecast.pace import Window
-from queue_core.forecast.terms import Calls, Order, Step
+from queue_core.forecast.terms import Calls, Cohort, Order, Step
 from queue_core.models import Lane, Stage
 from queue_core.ramp_runs import next_stage
 from queue_core.where import LaneFacts, facts_of
@@ -81,11 +81,21 @@ def forget() -> None:
     _kept.clear()
 
 
-def read_forecast(lane: Lane, *, now: datetime, facts: LaneFacts | None = None, is_stalled: bool = False) -> Forecast:
-    """As `forecast`, read anew. `is_stalled`: it runs, but its headline says that nothing moves."""
+def read_forecast(
+    lane: Lane,
+    *,
+    now: datetime,
+    facts: LaneFacts | None = None,
+    is_stalled: bool = False,
+    joining: Sequence[Cohort] = (),
+) -> Forecast:
+    """As `forecast`, read anew. `is_stalled`: it runs, but its headline says that nothing moves.
+
+    `joining` are tickets that do not wait yet: what the forecast would be if they did (`backlog.requeued`).
+    """
     facts = facts_of([lane], now=now)[lane.pk] if facts is None else facts
     order = order_of(lane)
-    waiting = read_backlog(lane, order, now=now)
+    waiting = joined(read_backlog(lane, order, now=now), joining, now=now)
     window = pace.of_the_run(lane, now=now)
     measured = window if window.calls is not None else pace.of_the_last_healthy_time(lane, now=now)
     known = _known(lane, waiting, order, measured, needs=facts.needs, now=now)

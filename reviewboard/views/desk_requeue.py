@@ -1,6 +1,6 @@
 """A group of DEAD jobs requeued from the desk: its preview, and the act on exactly what the preview showed."""
 
-from datetime import timedelta
+from datetime import datetime
 
 from django import forms
 from django.contrib import messages
@@ -14,9 +14,14 @@ from django.views.decorators.http import require_http_methods
 from queue_core import people
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.errors import InvalidRequest
+from queue_core.figures import snapshot
+from queue_core.forecast.backlog import requeued
+from queue_core.forecast.reading import order_of, read_forecast
 from queue_core.models import Lane
 from queue_core.people import GroupOutcome, GroupPreview
+from queue_core.where import lanes_to_read
 from reviewboard.filters import ItemsFilter
+from reviewboard.forecast_text import ForecastTable, table
 from reviewboard.item_text import cause_text
 from reviewboard.lengths import DEADLINES, SPANS, length_of
 from reviewboard.shapes import Conflict
@@ -45,7 +50,7 @@ def requeue_group(request: HttpRequest) -> HttpResponse:
     chosen = ItemsFilter.read(request.GET, lanes=list(Lane.objects.values_list("name", flat=True)))
     if not chosen.is_requeueable:
         raise Http404
-    lane = get_object_or_404(Lane.objects.select_related("hold__by", "run"), name=chosen.lane)
+    lane = get_object_or_404(lanes_to_read(), name=chosen.lane)
     if request.method != "POST":
         return _preview(request, chosen, lane)
     form = RequeueGroupForm(request.POST)
@@ -114,7 +119,7 @@ def _preview(
         "cause": cause_text(chosen.kind, chosen.cause),
         "preview": shown,
         "rest": shown.total - shown.count,
-        "drain": _drain_time(lane, shown),
+        "forecast": _forecast(lane, shown, form, now),
         "form": form,
         "conflict": _group_changed(shown) if status == 409 else None,
     }
@@ -129,8 +134,13 @@ def _group_changed(shown: GroupPreview) -> Conflict:
     )
 
 
-def _drain_time(lane: Lane, shown: GroupPreview) -> timedelta | None:
-    """An estimate from the stage as it runs now; None on hold or without a measured call."""
-    if lane.cap is None or lane.usual_call_time is None:
+def _forecast(lane: Lane, shown: GroupPreview, form: RequeueGroupForm, now: datetime) -> ForecastTable | None:
+    """The lane's forecast with these jobs back in it, their new deadlines spread as the form says."""
+    if not shown.count:
         return None
-    return lane.usual_call_time * shown.count / lane.cap
+    chosen = {name: str(form[name].value()) for name in ("first", "span")}
+    first = length_of(chosen["first"] if chosen["first"] in dict(DEADLINES) else "4h")
+    span = length_of(chosen["span"] if chosen["span"] in dict(SPANS) else "2h")
+    joining = requeued(shown.by_severity, order_of(lane), first=first, span=span)
+    with snapshot():
+        return table(read_forecast(lane, now=now, joining=joining))
