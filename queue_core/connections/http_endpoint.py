@@ -57,6 +57,9 @@ class HttpWire:
     most_together: int = 1
     asks: bool = False
 
+    def load(self) -> None:
+        """Nothing: the HTTP client is here already."""
+
     def share_of_ours(self, parcel: Parcel) -> float:
         ours = len(json.dumps(self.template))
         return ours / (ours + parcel.contents[0].size)

@@ -23,7 +23,7 @@ from queue_core.connections.network.reading import (
     usage_of,
 )
 from queue_core.connections.network.sending import Terms, Unreadable
-from queue_core.connections.openai_package import ADDRESS, check_installed, client_for, plain, said
+from queue_core.connections.openai_package import ADDRESS, check_installed, client_for, load, plain, said
 from queue_core.models import ModelConnection
 from queue_core.questions import Choice, Predicate, Question, Scale, categories_of
 
@@ -40,6 +40,9 @@ class DecisionsWire:
     image_detail: str = "auto"
     most_together: int = 1
     asks: bool = True
+
+    def load(self) -> None:
+        load()
 
     def share_of_ours(self, parcel: Parcel) -> float:
         ours = len(json.dumps(questions_of(parcel.calls[0].questions)))

@@ -10,7 +10,7 @@ from queue_core.connections.network.adapter import NetworkConnection, Parcel, lo
 from queue_core.connections.network.options import Options, address_of, at_once_of, model_of
 from queue_core.connections.network.reading import Scores, list_of, number_of, object_of, text_or_empty, usage_of
 from queue_core.connections.network.sending import Terms, Unreadable
-from queue_core.connections.openai_package import ADDRESS, check_installed, client_for, plain, said
+from queue_core.connections.openai_package import ADDRESS, check_installed, client_for, load, plain, said
 from queue_core.models import ModelConnection
 from queue_core.questions import Question
 
@@ -28,6 +28,9 @@ class ModerationsWire:
     most_together: int = DEFAULT_TOGETHER
     sends_images: bool = False
     asks: bool = False
+
+    def load(self) -> None:
+        load()
 
     def share_of_ours(self, parcel: Parcel) -> float:
         return 0.0

@@ -2,6 +2,8 @@
 
 import logging
 from collections.abc import Awaitable, Callable
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -18,17 +20,21 @@ ADDRESS = "https://api.openai.com/v1"
 
 
 def check_installed() -> None:
-    try:
-        import openai  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise OptionFault(_("The package “openai” is not installed here."), field="kind") from error
+    if find_spec("openai") is None:
+        raise OptionFault(_("The package “openai” is not installed here."), field="kind")
+
+
+def load() -> None:
+    """Import the package's parts, which it would do at the first call: seconds, in which no other call would go on."""
+    for name in ("openai", "openai.resources.decisions", "openai.resources.moderations"):
+        import_module(name)
+    _quieten()
 
 
 def client_for(address: str, http_client: httpx2.AsyncClient, terms: Terms) -> "AsyncOpenAI":
     """A client of the package over our own transport, which puts the key in: the package never has it."""
     from openai import AsyncOpenAI
 
-    _quieten()
     return AsyncOpenAI(
         base_url=address,
         api_key=PLACEHOLDER,

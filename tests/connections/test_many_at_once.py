@@ -3,6 +3,7 @@
 import threading
 import time
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,12 @@ from tests.factories import make_ground, make_lane
 from tests.workers.conftest import receive
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _long_slice(settings: Any) -> None:
+    """However busy the machine: what is tested is one turn."""
+    settings.QUEUE_CORE_DRAIN_SLICE = timedelta(minutes=2)
 
 
 def lane_at(model: RunningServer, *, cap: int, at_once: int = 200, seconds: float = 10) -> Lane:

@@ -122,6 +122,12 @@ RULES: dict[str, list[dict[str, Any]]] = {
 RULES["systemone"] += [{"category": "severity", "reject_at": 0.9, "approve_below": 0.5, "reason_code": "insult"}]
 
 
+@pytest.fixture(autouse=True)
+def _long_slice(settings: Any) -> None:
+    """However busy the machine: what is tested is one turn."""
+    settings.QUEUE_CORE_DRAIN_SLICE = timedelta(minutes=2)
+
+
 def lane_at(kind: str, model: RunningServer, *, limit: timedelta = LONG) -> Lane:
     """A running lane whose first unavailable or overloaded answer holds it."""
     make_ground()

@@ -75,6 +75,10 @@ class Wire(Protocol):
         """The names of the scores that an answer to these questions brings; None where only the server knows."""
         ...
 
+    def load(self) -> None:
+        """Load what calls need. The first time may be slow, and no call's time should pass meanwhile."""
+        ...
+
     def share_of_ours(self, parcel: Parcel) -> float:
         """How much of the request, from 0 to 1, is not the tickets' own."""
         ...
@@ -108,6 +112,7 @@ class NetworkConnection:
         return self.wire.categories(questions)
 
     def prepare(self) -> None:
+        self.wire.load()
         # Calls run where no database may be touched; from here on the time is counted on.
         self._moment = (self.clock.now(), time.monotonic())
 
