@@ -1,6 +1,7 @@
 """The machine's half of the ramp, which may only lower: guardrails judged by workers as they work."""
 
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import Any
 
 from django.db import transaction
@@ -28,6 +29,8 @@ REASONS = {
     Figure.LATENCY: HoldReason.AUTO_SLOW,
 }
 AWAY = (AttemptOutcome.UNAVAILABLE, AttemptOutcome.OVERLOADED)
+#: Ends in which the model said nothing of the ticket.
+SILENT = (*AWAY, *TIMEOUT_OUTCOMES)
 
 
 def judge_if_due(lane_id: int, *, clock: Clock) -> JudgeOutcome:
@@ -58,9 +61,9 @@ def end_badly(
 ) -> LeaseOutcome:
     """Give a lease back whose call brought no verdict, and judge its lane in the same transaction.
 
-    As `contract.release`; but timeouts of the probe, and the one that breaks the guardrail, are not charged.
+    As `contract.release`; but timeouts of the probe, and the one that puts the lane on hold, are not charged.
     """
-    attempt = Attempt.objects.filter(pk=token.attempt, job=token.job).first()
+    attempt = Attempt.objects.select_related("job").filter(pk=token.attempt, job=token.job).first()
     if attempt is None:
         return release(token, outcome=outcome, clock=clock, worker=worker, detail=detail, latency=latency)
     lane = lock_lane(attempt.lane_id)
@@ -68,14 +71,37 @@ def end_badly(
     if run is not None and run.keeps_back:
         # Before the ticket: completions take a run that keeps back in this order, and a hold writes it.
         StageRun.objects.select_for_update(no_key=True).values_list("pk").get(pk=run.pk)
-    charge = False if outcome in TIMEOUT_OUTCOMES and _spares(attempt, run, clock.now()) else None
+    is_silence = outcome == AttemptOutcome.TIMEOUT and run is not None and _is_silence(lane, run, attempt)
+    charge = False if is_silence or (outcome in TIMEOUT_OUTCOMES and _spares(attempt, run, clock.now())) else None
     answer = release(token, outcome=outcome, clock=clock, worker=worker, detail=detail, latency=latency, charge=charge)
     now = clock.now()
     if outcome == AttemptOutcome.OVERLOADED and run is not None:
         _rest(lane, retry_after, now)
     if answer != LeaseOutcome.STALE and run is not None:
-        _judge_end(lane, run, outcome, detail=detail, retry_after=retry_after, now=now)
+        if is_silence:
+            params = {"running": lane.unavailable_limit}
+            hold.automatic(lane, run_id=run.pk, reason=HoldReason.AUTO_TIMEOUTS, params=params, now=now)
+        else:
+            _judge_end(lane, run, outcome, detail=detail, retry_after=retry_after, now=now)
     return answer
+
+
+def _is_silence(lane: Lane, run: StageRun, attempt: Attempt) -> bool:
+    """Whether the model has answered nobody, of at least two tickets, for so many calls running as the lane allows.
+
+    Or for fewer, when this timeout would end its job: in a lane with few tickets a model that hangs would else spend
+    their budgets before any share is conclusive. One ticket alone tells nothing of the model: it may be the ticket.
+    """
+    last = (
+        Attempt.objects.filter(lane_id=run.lane_id, run=run, ended_at__gte=run.started_at, outcome__in=CALLS)
+        .order_by("-ended_at", "-pk")
+        .values_list("outcome", "job")[: lane.unavailable_limit - 1]
+    )
+    silent = list(takewhile(lambda row: row[0] in SILENT, last))
+    if all(job == attempt.job_id for _outcome, job in silent):
+        return False
+    is_last = attempt.job.attempts >= attempt.job.max_attempts and run.number != PROBE
+    return is_last or len(silent) + 1 >= lane.unavailable_limit
 
 
 def streak_reason(lane: Lane, run: StageRun) -> HoldReason | None:

@@ -1,0 +1,3 @@
+from tests.ramp.conftest import lead, person
+
+__all__ = ["lead", "person"]
