@@ -49,7 +49,9 @@ class ConnectionForm(VersionedForm):
         try:
             build(ModelConnection(**{name: cleaned.get(name) for name in FIELDS}))
         except ConfigurationFault as fault:
-            self.add_error("kind", str(fault))
+            # Kinds of this package name the field; foreign ones may not know our form.
+            name = getattr(fault, "field", "")
+            self.add_error(name if name in self.fields else "kind", str(fault))
 
 
 @admin.register(ModelConnection)

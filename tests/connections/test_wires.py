@@ -13,6 +13,7 @@ from openai.types.decision_create_params import DecisionCreateParams
 from openai.types.moderation_create_params import ModerationCreateParams
 from pydantic import TypeAdapter
 
+from queue_core.admin.connections import ConnectionForm
 from queue_core.connections import InputRejected, InvalidAnswer, Misconfigured, Verdict, build
 from queue_core.connections.network.options import OptionFault
 from queue_core.connections.network.outcomes import answer_of_status
@@ -305,3 +306,13 @@ def test_an_answer_that_is_packed_is_not_unpacked() -> None:
             return await exchange(lambda: post_json(client, "http://x/", {}, headers={}, terms=terms), terms)
 
     assert isinstance(asyncio.run(ask()), InvalidAnswer)
+
+
+@pytest.mark.django_db
+def test_the_admins_form_tells_a_connections_mistake_at_its_field() -> None:
+    sent = {"name": "ours", "kind": "http", "address": "http://127.0.0.1:9/x", "call_time_limit": "10", "options": "{}"}
+    form = ConnectionForm(sent)
+
+    assert not form.is_valid()
+    assert "at least one category" in str(form.errors["options"])
+    assert ConnectionForm(sent | {"options": json.dumps({"scores": {"insult": "/p"}})}).is_valid()
