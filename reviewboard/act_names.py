@@ -41,6 +41,8 @@ ACTS: dict[str, Text] = {
     "evidence.read": _("looked at restricted evidence"),
     "person.added": _("added a person"),
     "person.changed": _("changed a person"),
+    "person.locked_out": _("locked out after failed sign-ins"),
+    "person.let_in": _("ended a lockout"),
     "person.password_set": _("set a person's password"),
     "demo.seeded": _("staged the demo"),
     "audit.exported": _("exported the audit"),

@@ -12,12 +12,13 @@ from django.db import transaction
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from queue_core import audit
 from queue_core.admin.versioned import person_of
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.roles import ADMINISTRATOR
+from reviewboard import lockout
 from reviewboard.models import Person
 
 if TYPE_CHECKING:
@@ -76,7 +77,8 @@ class PersonAdmin(PersonAdminBase):
     form = PersonForm
     list_display = ["username", "first_name", "last_name", "roles", "is_active", "is_staff", "last_login"]
     list_filter = ["is_active", "is_staff", "groups"]
-    actions = None
+    # Deleting is refused below, so that Django's own action for it is not offered.
+    actions = ("let_in",)
     fieldsets = (
         (None, {"fields": ("username", "password", "loaded_state")}),
         (gettext_lazy("Person"), {"fields": ("first_name", "last_name", "email", "timezone", "language")}),
@@ -85,6 +87,12 @@ class PersonAdmin(PersonAdminBase):
     )
     readonly_fields = ("last_login", "date_joined")
     filter_horizontal = ("groups",)
+
+    @admin.action(description=gettext_lazy("Let in again after failed sign-ins"), permissions=["change"])
+    def let_in(self, request: HttpRequest, queryset: Any) -> None:
+        ended = sum(lockout.let_in(person, by=person_of(request)) for person in queryset)
+        text = ngettext("%(count)d person may try again.", "%(count)d people may try again.", ended)
+        self.message_user(request, text % {"count": ended})
 
     @admin.display(description=gettext_lazy("roles"))
     def roles(self, obj: Person) -> str:

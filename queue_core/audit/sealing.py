@@ -56,7 +56,7 @@ def seal_committed(*, most: int = MOST_AT_ONCE) -> int:
 def head() -> Head:
     """The chain's last link."""
     newest = AuditEntry.objects.filter(number__isnull=False).order_by("-number").values_list("number", "seal").first()
-    return Head(*newest) if newest is not None else Head()
+    return Head(newest[0] or 0, newest[1]) if newest is not None else Head()
 
 
 def seal_of(before: str, entry: AuditEntry, number: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from django.db import OperationalError, connection, transaction
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -58,7 +58,7 @@ def audit(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 @needs(RIGHT)
-def export(request: HttpRequest, kind: str) -> HttpResponseBase:
+def export(request: HttpRequest, kind: str) -> HttpResponse | StreamingHttpResponse:
     """The entries of a filter as a file, the newest first, at most MOST_EXPORTED. An audited act itself."""
     if kind not in TYPES:
         raise Http404

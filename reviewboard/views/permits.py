@@ -5,14 +5,14 @@ from functools import wraps
 from typing import Concatenate
 
 from django.contrib.auth.views import redirect_to_login
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponseBase
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from queue_core import people
 from queue_core.errors import NotPermitted
 from reviewboard.models import Person
 
-type View[**P] = Callable[Concatenate[HttpRequest, P], HttpResponse]
+type View[**P] = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 
 
 def needs[**P](*any_of: str) -> Callable[[View[P]], View[P]]:
@@ -20,7 +20,7 @@ def needs[**P](*any_of: str) -> Callable[[View[P]], View[P]]:
 
     def decorate(view: View[P]) -> View[P]:
         @wraps(view)
-        def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
             if not request.user.is_authenticated:
                 return redirect_to_login(_page_of(request))
             if not any(people.may(person_of(request), permission) for permission in any_of):

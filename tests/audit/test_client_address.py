@@ -41,7 +41,7 @@ def test_without_proxies_a_header_is_not_read():
 
 
 def test_a_proxy_that_is_no_network_is_refused_at_the_start():
-    with pytest.raises(ImproperlyConfigured, match="TRUSTED_PROXIES.*nginx"):
+    with pytest.raises(ImproperlyConfigured, match=r"TRUSTED_PROXIES.*nginx"):
         networks(["nginx"])
 
 
