@@ -10,8 +10,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FIELDS = {"state", "fence", "attempts", "lease_until", "result", "dead_reason", "finished_at"}
 WRITERS = ("queue_core/contract/", "queue_core/batch.py", "queue_core/batch_sql.py")
-#: Messages have a state too, and steps of their own.
-QUERIES_OF_OTHERS = ("Message.objects.",)
+#: Messages have a state too, and replies to known answers a result, with steps of their own.
+QUERIES_OF_OTHERS = ("Message.objects.", "KnownReply.objects.")
 WRITING_SQL = re.compile(
     r"\b(?:update|insert\s+into|delete\s+from|truncate|copy|merge\s+into)\s+(?:table\s+)?(?:only\s+)?\"?queue_core_job\b",
     re.IGNORECASE,
