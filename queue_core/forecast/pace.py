@@ -37,7 +37,7 @@ TIMEOUTS = (AttemptOutcome.TIMEOUT.value, AttemptOutcome.LEASE_EXPIRED.value)
 
 #: What came to the model of the newest jobs of all lanes. A pulled job with no claim went to people at intake.
 NEWEST = """
-SELECT severity, round(log(2, greatest(extract(epoch FROM deadline - queued_at), 1)))::int,
+SELECT severity, round(ln(greatest(extract(epoch FROM deadline - queued_at)::float8, 1)) / ln(2::float8))::int,
        avg(extract(epoch FROM deadline - queued_at))::float8, count(*) FILTER (WHERE NOT is_peoples), count(*)
 FROM (
   SELECT lane_id, severity, deadline, queued_at, (dead_reason = 'pulled' AND fence <= 1) IS TRUE AS is_peoples

@@ -1,19 +1,23 @@
 """What the forecast reads of a lane's rows and kept figures, and what it says of a real drain."""
 
+import re
 from datetime import timedelta
 from random import Random
 
 import pytest
+from django.db import connection
 
-from queue_core import batch, contract, where
+from queue_core import batch, contract, figures, where
 from queue_core.contract import Ending
 from queue_core.forecast import reading
 from queue_core.forecast.backlog import read_backlog
+from queue_core.forecast.dry_run import dry_run
 from queue_core.forecast.outlook import Basis, LineState
 from queue_core.forecast.reading import Course, order_of, read_forecast
-from queue_core.models import Hold, Job, Lane, Stage
+from queue_core.models import Hold, Job, Lane, LaneTotal, Stage, WaitingDue
 from queue_core.states import JobState
 from tests.factories import at, clock, make_lane, waiting_job
+from tests.where.test_figures import explained, fill
 
 pytestmark = pytest.mark.django_db
 
@@ -115,6 +119,29 @@ def test_a_forecast_is_kept_a_quarter_of_a_minute_and_not_beyond_a_raise() -> No
     assert reading.forecast(lane, now=at(115)) is not first
     lane.cap = 1
     assert reading.forecast(lane, now=at(115)).as_of == at(115)
+
+
+def test_a_big_backlog_is_read_by_indexes_alone_as_a_few_hundred_cohorts() -> None:
+    """PGQ-21: whatever the tables hold, a forecast reads kept figures and a bounded number of jobs."""
+    lane = make_lane(cap=None)
+    Stage.objects.create(lane=lane, number=1, name="probe", cap=2)
+    fill(lane, done=2_000, waiting=4_000)
+    # `fill` goes past the verbs, which keep the figures.
+    LaneTotal.objects.update_or_create(lane=lane, code="WAITING", defaults={"number": 1_000_000})
+    due = [WaitingDue(lane=lane, minute=at(60 * n), severity=n % 3, number=1_000) for n in range(20, 1020)]
+    WaitingDue.objects.bulk_create(due)
+    read_lane, plans = where.lanes_to_read().get(pk=lane.pk), list[str]()
+
+    with figures.snapshot(), connection.execute_wrapper(explained(plans)):
+        found = read_forecast(read_lane, now=at(1000))
+        assert dry_run(read_lane, now=at(1000)).number == 2
+        where.make_up(read_lane, now=at(1000))
+
+    assert found.columns[0].outlook.model.waiting == 1_000_000
+    assert len(read_backlog(read_lane, order_of(lane), now=at(1000)).cohorts) <= 600
+    for plan in plans:
+        assert not re.search(r"Seq Scan on queue_core_(job|attempt|ticket|evidence)", plan), plan
+        assert "Bitmap Heap Scan on queue_core_job" not in plan, plan
 
 
 def play(lane: Lane, *, since: int, until: int) -> float:
