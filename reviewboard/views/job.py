@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.db import transaction
+from django.db.models import Prefetch, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
@@ -14,7 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from queue_core import contract, figures, people, where
 from queue_core.clock import DATABASE_CLOCK
-from queue_core.models import Assignment, Attempt, AuditEntry, Decision, Item, Job, LateAnswer, Message
+from queue_core.models import Assignment, Attempt, AuditEntry, Decision, Delivery, Item, Job, LateAnswer, Message
 from queue_core.states import ActOutcome, DeadlineKind, JobState
 from reviewboard import effect_text
 from reviewboard.evidence_view import content_of
@@ -52,6 +53,13 @@ def job(request: HttpRequest, pk: int) -> HttpResponse:
     return page_or_partial(request, TEMPLATE, "live", context, version=version)
 
 
+def _messages(job: Job) -> QuerySet[Message]:
+    """The ticket's messages, newest first, with what became of each at each endpoint."""
+    deliveries = Prefetch("deliveries", Delivery.objects.select_related("endpoint").order_by("pk"))
+    found = Message.objects.filter(ticket_id=job.ticket_id).prefetch_related(deliveries)
+    return found.order_by("-seq")[:MOST_ROWS]
+
+
 def job_for_viewer(pk: int) -> Job:
     found = Job.objects.select_related("ticket", "lane", "evidence").filter(pk=pk).first()
     if found is None:
@@ -79,7 +87,7 @@ def _whole_page(job: Job, person: Person, now: datetime) -> dict[str, Any]:
         "item": item if people.may(person, "decide_item") else None,
         "content": content_of(job.evidence) if may_read and not job.evidence.is_restricted else None,
         "late_answers": LateAnswer.objects.filter(job=job).order_by("-pk")[:MOST_ROWS],
-        "sent": Message.objects.filter(ticket_id=job.ticket_id).order_by("-seq")[:MOST_ROWS],
+        "sent": _messages(job),
         "is_hard": job.ticket.deadline_kind == DeadlineKind.HARD,
         "form": _form(job) if _may_move(job, person) else None,
     }

@@ -90,6 +90,15 @@ class TestPage:
         assert "It took the message." in shown
         assert f'"id": "{Message.objects.get().key}"' in shown
 
+    def test_a_jobs_page_says_what_became_of_each_of_its_messages(self, signed_in, shop, receiver, clock) -> None:
+        job = done_job(make_lane())
+        deliver(shop, clock)
+
+        shown = signed_in.get(reverse("job", args=[job.pk]))
+
+        assert "decision shop : delivered" in text(shown)
+        assert reverse("delivery", args=[Delivery.objects.get().pk]) in shown.content.decode()
+
     def test_filters_narrow_the_log_and_its_empty_page_says_so(self, signed_in, shop, receiver, clock) -> None:
         jobs = [done_job(make_lane()) for _count in range(2)]
         deliver(shop, clock)
