@@ -30,15 +30,15 @@ TURN = """
 INSERT INTO queue_core_presence AS p (kind, name, started_at, seen_at)
 VALUES (%(kind)s, %(name)s, clock_timestamp(), clock_timestamp())
 ON CONFLICT (kind, name) DO UPDATE SET seen_at = excluded.seen_at
-WHERE p.seen_at <= clock_timestamp() - %(apart)s::interval
+WHERE p.seen_at <= clock_timestamp() - make_interval(secs => %(apart)s)
 """
 
 
 def scheduler_has_turn(name: str, *, apart: timedelta) -> bool:
     """Whether a tick is due: messages that piled up, or came from a second scheduler, have little left to do."""
     with connection.cursor() as cursor:
-        cursor.execute(TURN, {"kind": Presence.Kind.SCHEDULER, "name": name[:200], "apart": apart})
-        return cursor.rowcount == 1
+        cursor.execute(TURN, {"kind": Presence.Kind.SCHEDULER, "name": name[:200], "apart": apart.total_seconds()})
+        return bool(cursor.rowcount == 1)
 
 
 def scheduler_seen(name: str, *, clock: Clock) -> None:
