@@ -28,6 +28,16 @@ def notes(reading: GateReading | None) -> list[Text]:
     return found
 
 
+def line_text(line: GateLine) -> str:
+    """One line of the gate in words, for where there is no table."""
+    return _("%(figure)s: %(measured)s, limit %(limit)s: %(word)s") % {
+        "figure": figure_name(line.figure),
+        "measured": measure_text(line.figure, line.measured),
+        "limit": _limit(line),
+        "word": _word(line),
+    }
+
+
 def _basis(line: GateLine) -> str:
     if line.basis == Basis.SAME_HOURS:
         return _("Usual is this lane's steady running at the same hours of the last weeks.")

@@ -189,7 +189,8 @@ def raise_effects(reading: LaneReading, shown: GateReading) -> list[str]:
     else:
         effects = [_("Calls at once: from %(before)s to %(cap)s.") % calls]
         effects.append(_to_people(reading, shown))
-    if shown.load.kept_back:
+    # The probe accepts nothing: what a run that ended keeps back is a lead's to settle.
+    if shown.run is not None and shown.load.kept_back:
         kept = ngettext(
             "%(number)s decision that was kept back goes out.",
             "%(number)s decisions that were kept back go out.",

@@ -7,10 +7,12 @@ from datetime import datetime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from queue_core import gate
 from queue_core.models import Recall
 from queue_core.ramp import KeptBack
 from queue_core.recalls import Progress, RecallActed, RecallActOutcome, RecallPreview
 from queue_core.states import RecallTo
+from reviewboard.gate_text import line_text
 from reviewboard.recall_forms import AcceptForm, run_name
 from reviewboard.shapes import Conflict, Text
 from reviewboard.templatetags.board import count
@@ -22,8 +24,8 @@ def preview_lines(shown: RecallPreview) -> list[Text]:
     if shown.delivered is None:
         lines.append(_("Where consumers may have read a decision, they are told that it is recalled."))
     else:
-        lines.append(_withdrawn_line(shown.undelivered or 0))
-        lines.append(_told_line(shown.delivered))
+        lines += [_withdrawn_line(shown.undelivered)] if shown.undelivered else []
+        lines += [_told_line(shown.delivered)] if shown.delivered else []
     if shown.superseded:
         text = ngettext(
             "%(number)s is of a revision that is no longer current: nobody looks at it again.",
@@ -53,8 +55,8 @@ def _withdrawn_line(number: int) -> str:
 
 def _told_line(number: int) -> str:
     text = ngettext(
-        "Of %(number)s consumers may have read: they are told that it is recalled.",
-        "Of %(number)s consumers may have read: they are told that they are recalled.",
+        "Consumers may have read %(number)s of them: they are told that it is recalled.",
+        "Consumers may have read %(number)s of them: they are told that they are recalled.",
         number,
     )
     return text % {"number": count(number)}
@@ -127,6 +129,10 @@ def _progress_lines(progress: Progress) -> list[Text]:
     return [text % {"number": count(number)} for text, number in parts if number]
 
 
+#: So many runs at once; those below come up as these are settled.
+MOST_KEPT_BACK = 5
+
+
 @dataclass(frozen=True, slots=True)
 class KeptBackRow:
     """A run that ended and keeps decisions back, with the form to accept it; None for who may not."""
@@ -134,15 +140,17 @@ class KeptBackRow:
     run_id: int
     name: Text
     text: Text
+    lines: Sequence[Text]
+    """Whether its model answered rightly, as the gate says now."""
     oldest: datetime
     form: AcceptForm | None
 
 
 def kept_back_rows(
-    found: Sequence[KeptBack], *, may_accept: bool, bound: AcceptForm | None = None
+    found: Sequence[KeptBack], *, may_accept: bool, now: datetime, bound: AcceptForm | None = None
 ) -> list[KeptBackRow]:
     rows = []
-    for kept in found:
+    for kept in found[:MOST_KEPT_BACK]:
         text = ngettext(
             "%(number)s decision is kept back: no raise will let it go.",
             "%(number)s decisions are kept back: no raise will let them go.",
@@ -156,6 +164,7 @@ def kept_back_rows(
                 run_id=kept.run.pk,
                 name=run_name(kept.run),
                 text=text % {"number": count(kept.count)},
+                lines=[line_text(line) for line in gate.read_rightly(kept.run, now=now)],
                 oldest=kept.oldest,
                 form=form if may_accept else None,
             )

@@ -171,7 +171,7 @@ def _kept_back_context(request: HttpRequest, reading: LaneReading, bound: Mappin
     if not may_accept and not may_recall:
         return {}
     found = ramp.kept_back_runs(reading.lane)
-    rows = recall_text.kept_back_rows(found, may_accept=may_accept, bound=bound.get("accept_form"))
+    rows = recall_text.kept_back_rows(found, may_accept=may_accept, now=reading.as_of, bound=bound.get("accept_form"))
     return {"may_recall": may_recall, "kept_back": rows}
 
 

@@ -6,10 +6,11 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from queue_core import hold, roles
+from queue_core import contract, hold, roles
 from queue_core.clock import DATABASE_CLOCK
-from queue_core.models import Lane, Outage
+from queue_core.models import Decision, Item, KnownAnswer, KnownReply, Lane, LaneMinute, Message, Outage, Stage
 from tests.board.scene import a_lane, break_down, fill, judged, run_some, start, work, workers_seen
+from tests.factories import make_run
 from tests.lane.test_policy_and_outage import another_version
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -241,3 +242,58 @@ def test_axe_finds_nothing_and_nothing_scrolls_sideways(open_page, leo, cast, sc
             if width != 320:
                 found = Axe().run(page, options=RULES).response["violations"]
                 assert [(one["id"], [node["target"] for node in one["nodes"]]) for one in found] == [], (path, width)
+
+
+def wrong_scene(leo, cast) -> Lane:
+    """A probe that keeps back and answers wrongly, by every measure of the gate's second half; then on hold."""
+    lane = a_lane("posts", title="Posts")
+    terms = {"max_share_shift": 0.2, "max_wrong_ratio": 0.1, "blind_share": 1.0, "max_disagreement": 0.1}
+    Stage.objects.filter(lane=lane).update(keeps_back=True, least_blind=2, soak_time=timedelta(0), rate=None, **terms)
+    fill(lane, 60, waited=timedelta(hours=2))
+    now = DATABASE_CLOCK.now()
+    make_run(lane, number=4, is_last=True, policy=lane.policy, started_at=now - timedelta(days=6),
+             ended_at=now - timedelta(days=1), ended_as="held")  # fmt: skip
+    minutes = [now - timedelta(days=3) + timedelta(minutes=i) for i in range(60)]
+    usual = {"result.APPROVED": 2, "result.REJECTED": 7, "result.MANUAL": 1}
+    LaneMinute.objects.bulk_create([LaneMinute(lane=lane, minute=at, counts=usual) for at in minutes])
+    lane = start(lane, leo)
+    workers_seen()
+    work(lane, 14)
+    known = KnownAnswer.objects.create(lane=lane, title="an insult", text="you fool", expected="REJECTED")
+    KnownReply.objects.create(known=known, lane=lane, run=lane.run, policy=lane.policy, connection=lane.connection,
+                              version=1, expected="REJECTED", asked_at=now, ended_at=now, outcome="verdict",
+                              result="APPROVED")  # fmt: skip
+    ids = Decision.objects.filter(run=lane.run).values_list("pk", flat=True)[:3]
+    contract.open_blind_items(list(ids), within=timedelta(hours=4), clock=DATABASE_CLOCK)
+    return lane
+
+
+def test_a_lead_reads_both_halves_of_the_gate_and_recalls_what_was_kept_back(open_page, leo, cast) -> None:
+    lane = wrong_scene(leo, cast)
+    page = open_page("/")
+    page.set_default_timeout(30_000)
+    page.goto("/lanes/posts/")
+    expect(page.locator("table.gate").get_by_text("not as usual").first).to_be_visible()
+    look_at(page, f"/desk/{Item.objects.filter(kind='blind').first().pk}/", "dark", 390)
+    hold.pull(lane.pk, person=leo, form="hold", reason="wrong_answers", clock=DATABASE_CLOCK)
+    look_at(page, "/lanes/posts/", "light", 1280)
+
+    page.get_by_role("link", name="Recall them").click()
+    page.wait_for_url("**/recall/?run=*")
+    look_at(page, page.url, "dark", 390)
+    page.get_by_label("Reason", exact=True).fill("the model was turned round")
+    page.get_by_role("button", name="Recall 14 decisions").click()
+
+    expect(page.get_by_text("14 decisions are no longer in force.")).to_be_visible()
+    assert set(Message.objects.filter(kind="decision").values_list("state", flat=True)) == {"withdrawn"}
+    assert Item.objects.filter(kind="recalled", closed_at__isnull=True).count() == 14
+
+
+def look_at(page: Page, path: str, scheme: str, width: int) -> None:
+    """Axe finds nothing and nothing scrolls sideways."""
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 844})
+    page.goto(path)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)
+    found = Axe().run(page, options=RULES).response["violations"]
+    assert [(one["id"], [node["target"] for node in one["nodes"]]) for one in found] == [], (path, width)
