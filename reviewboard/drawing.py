@@ -5,7 +5,7 @@ The drawings carry classes, never colours or styles, so that one stylesheet pain
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from reviewboard.shapes import Text
@@ -19,6 +19,8 @@ CHART_WIDTH, CHART_HEIGHT = 520, 200
 LEFT, RIGHT, TOP, BOTTOM = 52, 76, 12, 28
 MOST_POINTS = 60
 LABEL_GAP = 16
+#: A mark that stands nearer than this to the one before it keeps its name for the pointer and the reader's voice.
+MARK_GAP = 84.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,7 @@ class DrawnMark:
     position: float
     kind: str
     label: Text
+    is_named: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +183,7 @@ def line_chart(
         lines=_labels_apart(lines),
         ticks=[Tick(_y(highest * step / 4, highest), highest * step / 4) for step in range(5)],
         time_ticks=_time_ticks(times),
-        marks=[DrawnMark(_x_at(mark.at, times), mark.kind, mark.label) for mark in _inside(marks, times)],
+        marks=_drawn(_inside(marks, times), times),
         rows=[ChartRow(at, [line.values[i] for line in series]) for i, at in enumerate(times)],
         series=series,
         tick_format="m-d" if of_days else "H:i",
@@ -201,14 +204,28 @@ def _line(series: Series, times: Sequence[datetime], highest: float) -> Line:
 
 
 def _labels_apart(lines: Sequence[Line]) -> list[Line]:
-    """End labels pushed down until none covers another."""
-    placed: list[Line] = []
-    lowest = -math.inf
-    for line in sorted(lines, key=lambda one: one.label_y):
-        y = max(line.label_y, lowest + LABEL_GAP)
-        placed.append(Line(line.code, line.name, line.path, line.label_x, round(y, 1), line.dot_y))
-        lowest = y
-    return placed
+    """End labels pushed down until none covers another, and up again from the axis where they would cover its times."""
+    ordered = sorted(lines, key=lambda one: one.label_y)
+    places: list[float] = []
+    for line in ordered:
+        places.append(max(line.label_y, places[-1] + LABEL_GAP) if places else line.label_y)
+    lowest = CHART_HEIGHT - BOTTOM + LABEL_GAP / 4
+    for number in reversed(range(len(places))):
+        places[number] = min(places[number], lowest)
+        lowest = places[number] - LABEL_GAP
+    return [replace(line, label_y=round(y, 1)) for line, y in zip(ordered, places, strict=True)]
+
+
+def _drawn(marks: Sequence[Mark], times: Sequence[datetime]) -> list[DrawnMark]:
+    """In order of time. A name that would cover the one before it is left to the pointer."""
+    drawn: list[DrawnMark] = []
+    named = -math.inf
+    for mark in sorted(marks, key=lambda one: one.at):
+        position = _x_at(mark.at, times)
+        is_named = position - named >= MARK_GAP
+        named = position if is_named else named
+        drawn.append(DrawnMark(position, mark.kind, mark.label, is_named))
+    return drawn
 
 
 def _time_ticks(times: Sequence[datetime]) -> list[TimeTick]:

@@ -52,7 +52,7 @@ def span_links(shown: Span) -> list[SpanLink]:
 
 
 def charts(lane: Lane, span: Span, *, now: datetime) -> list[LineChart]:
-    """Both charts of a lane, cut in the reader's zone. The last point is the present minute, hour or day so far."""
+    """Both charts of a lane, cut in the reader's zone."""
     times = points(span, now=now)
     marks = _marks(lane, since=times[0], until=now)
     return [_waits(lane, span, times, marks, now), _flow(lane, span, times, marks, now)]
@@ -61,12 +61,15 @@ def charts(lane: Lane, span: Span, *, now: datetime) -> list[LineChart]:
 def points(span: Span, *, now: datetime) -> list[datetime]:
     """When each point's time begins, cut in the reader's zone and told in UTC.
 
+    Minutes are whole ones: the present one has only begun, and would be drawn as a fall. Today's last hour, and the
+    last day, are those so far.
+
     Aware times of one zone are compared and added up by the clock on the wall, which shows two hours of the day on
     which it is set back as one.
     """
     if span is Span.HOUR:
-        last = now.astimezone(UTC).replace(second=0, microsecond=0)
-        return [last - number * MINUTE for number in reversed(range(MOST_POINTS))]
+        present = now.astimezone(UTC).replace(second=0, microsecond=0)
+        return [present - number * MINUTE for number in range(MOST_POINTS, 0, -1)]
     if span is Span.DAYS:
         return [_midnight(now, days_ago=number) for number in reversed(range(DAYS_SHOWN))]
     midnight = _midnight(now, days_ago=0)

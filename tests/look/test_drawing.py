@@ -1,4 +1,5 @@
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -79,3 +80,15 @@ def test_the_axis_ends_on_a_short_number(highest: float, top: float) -> None:
     chart = line_chart("t", minutes(2), [Series("a", "one", [0, highest])])
 
     assert chart.ticks[-1].value == top
+
+
+def test_end_labels_stay_above_the_times_and_marks_close_to_each_other_share_no_place() -> None:
+    times = minutes(60)
+    series = [Series(code, code, [0.0] * 60) for code in "abc"]
+    marks = [Mark(times[n], "stage", f"stage {n}") for n in (10, 12, 40)]
+    chart = line_chart("flow", times, series, marks=marks)
+
+    labels = [line.label_y for line in chart.lines]
+    assert max(labels) <= chart.bottom + 4
+    assert [b - a for a, b in pairwise(labels)] == [16.0, 16.0]
+    assert [mark.is_named for mark in chart.marks] == [True, False, True]
