@@ -3,41 +3,44 @@
 Together with `contract` the only writer of the contract fields. Held equal to the single verbs by the same traces.
 """
 
-import json
 import logging
+import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any
-from uuid import UUID
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
 
 from django.db import InterfaceError, OperationalError, connection, transaction
-from django.db.models import F
 
-from queue_core import batch_sql, tally
+from queue_core import batch_sql, prepared, tally
 from queue_core.clock import Clock
-from queue_core.contract.claim import check_terms
-from queue_core.contract.complete import (
-    CLOSING_FIELDS,
-    Completion,
-    Ending,
-    check_ending,
-    close_attempt,
-    complete,
-    end_done,
-    hold_back,
-    identity_of,
-    keep_late_answer,
-    write_consequences,
-)
+from queue_core.contract import claim_sql
+from queue_core.contract.claim import MAX_WORKER, check_terms, lease_rows
+from queue_core.contract.complete import Ending, complete, complete_together
 from queue_core.contract.deaths import bury
-from queue_core.contract.locks import lock_lane, read_clock
+from queue_core.contract.locks import LockedLane, lock_lane, lock_lane_to_claim, read_clock
 from queue_core.contract.release import release
-from queue_core.contract.room import measure_room
-from queue_core.contract.rules import CALL_MARGIN, PROBE, judge_claim, judge_completion
+from queue_core.contract.room import measure_room, refusal_of
+from queue_core.contract.rules import CALL_MARGIN, PROBE, judge_claim
 from queue_core.errors import InvalidClaim, InvalidCompletion
-from queue_core.models import Attempt, Job, Lane, Outage, Ticket
+from queue_core.models import Job, Lane, Outage
+from queue_core.prepared import Row
 from queue_core.states import AttemptOutcome, ClaimOutcome, CompleteOutcome, JobState, LeaseOutcome, LeaseToken
+
+__all__ = [
+    "MOST_AT_ONCE",
+    "Batch",
+    "Claimed",
+    "EndOfToken",
+    "Trail",
+    "claim_expired",
+    "claim_most_urgent",
+    "claim_next",
+    "claim_rows",
+    "complete_many",
+    "complete_together",
+    "usual_call",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +49,12 @@ MOST_BURIED_AT_ONCE = 500
 #: Ends after every deadline that a row can hold, and within the dates of PostgreSQL.
 LONGEST_LEASE = timedelta(days=3_000_000)
 MOST_SEVERE_FOR_THE_PROBE = 1
+#: Before any urgency, and a date that PostgreSQL has.
+EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
+#: Seconds after which a trail begins at the head again.
+BACK_TO_THE_HEAD = 1.0
+#: Places in the rows of `claim_sql.CLAIM_MOST_URGENT`.
+ATTEMPT, URGENCY, OLDEST, HAS_PASSED = 3, 14, 15, 16
 
 type EndOfToken = CompleteOutcome | LeaseOutcome
 
@@ -81,47 +90,117 @@ class Batch:
     buried: int = 0
 
 
-@transaction.atomic
-@tally.kept()
-def claim_next(lane_id: int, limit: int, *, clock: Clock, worker: str) -> Batch:
+@dataclass(slots=True)
+class Trail:
+    """Where a worker's last claim in a lane left off, so that its next one begins there and not at the head.
+
+    Entries that are done stay at the head of the lane's indexes as long as any old snapshot is open (a report, a
+    backup, a forgotten psql), and a search from the head walks over all of them. What came to stand before the trail
+    meanwhile waits until it goes back to the head, which it does each second.
+    """
+
+    since: datetime = EARLIEST
+    oldest: int = 0
+    head_at: float = field(default_factory=time.monotonic)
+
+    def begin(self) -> datetime:
+        """From where to search now."""
+        if time.monotonic() - self.head_at >= BACK_TO_THE_HEAD:
+            self.since, self.head_at = EARLIEST, time.monotonic()
+        return self.since
+
+    def follow(self, rows: Sequence[Row]) -> None:
+        """Begin next time at the last of a claim's rows, and count from the oldest attempt that is open."""
+        self.since = rows[-1][URGENCY]
+        self.oldest = rows[0][OLDEST] or min(row[ATTEMPT] for row in rows)
+
+
+def claim_next(lane_id: int, limit: int, *, clock: Clock, worker: str, trail: Trail | None = None) -> Batch:
     """Claim up to `limit` (at most 500) of a lane's WAITING jobs, most urgent first.
 
     Obeys hold, cap, rate and retry-after. Passes over jobs in back-off and jobs with too little time left for the
     lane's usual call. Passed deadlines turn DEAD as it goes, at most 500, and take no seat. While the probe runs, its
-    own choice of tickets stands instead of urgency.
+    own choice of tickets stands instead of urgency. With a `trail` the order is urgency as of the last second.
     """
     limit = _checked(limit)
-    lane = lock_lane(lane_id)
-    now = read_clock(clock, InvalidClaim)
+    with transaction.atomic(), tally.kept():
+        lane, now = lock_lane_to_claim(lane_id, clock)
+        refusal = refusal_of(lane, now=now)
+        if refusal is not None:
+            return Batch([], refusal)
+        if lane.has_only_its_cap and lane.stage != PROBE:
+            batch = claim_most_urgent(lane, limit, worker, now, trail)
+            if batch.claims:
+                return batch
+        return _claim_in_steps(lane, limit, worker, now)
+
+
+def claim_most_urgent(
+    lane: LockedLane,
+    limit: int,
+    worker: str,
+    now: datetime,
+    trail: Trail | None,
+    *,
+    statement: str = claim_sql.CLAIM_MOST_URGENT,
+) -> Batch:
+    """A steady lane's claim in one statement. Nothing: the lane is empty or full, or its connection has a cap too."""
+    values = {
+        "lane": lane.pk,
+        "limit": limit,
+        "cap": lane.cap,
+        "now": now,
+        "needs_until": now + usual_call(lane),
+        "since": trail.begin() if trail is not None else EARLIEST,
+        "oldest": trail.oldest if trail is not None else 0,
+        "lease": min(lane.lease, LONGEST_LEASE),
+        "worker": worker[:MAX_WORKER],
+        "run": lane.run_id,
+        "policy": lane.policy_id,
+        "connection": lane.connection_id,
+    }
+    rows = prepared.run(statement, values).fetchall()
+    if not rows:
+        return Batch([])
+    if trail is not None:
+        trail.follow(rows)
+    buried = _bury_passed(lane, now) if rows[0][HAS_PASSED] else 0
+    return Batch([_claimed(row, lane) for row in rows], buried=buried)
+
+
+def _claim_in_steps(locked: LockedLane, limit: int, worker: str, now: datetime) -> Batch:
+    lane = lock_lane(locked.pk)
     room = measure_room(lane, now=now)
     if room.refusal is not None:
         return Batch([], room.refusal)
-    buried = bury(_ids(batch_sql.PICK_PASSED_DEADLINES, lane=lane_id, now=now, limit=MOST_BURIED_AT_ONCE), now=now)
+    buried = _bury_passed(locked, now)
     picked = _pick(lane, min(limit, room.grants), now)
-    return Batch(_lease(lane, picked, worker, now), buried=len(buried))
+    return Batch(_lease(locked, picked, worker, now), buried=buried)
 
 
-@transaction.atomic
-@tally.kept()
+def _bury_passed(lane: LockedLane, now: datetime) -> int:
+    passed = _ids(batch_sql.PICK_PASSED_DEADLINES, lane=lane.pk, now=now, limit=MOST_BURIED_AT_ONCE)
+    return len(bury(passed, now=now))
+
+
 def claim_expired(lane_id: int, *, clock: Clock, worker: str) -> Batch:
     """Take over one job whose last lease is over. It is the caller's only work in its process until it ends.
 
     Nothing while the probe runs: each ticket is drawn for it at most once, and one that may have killed its worker is
     no harmless ticket.
     """
-    lane = lock_lane(lane_id)
-    now = read_clock(clock, InvalidClaim)
-    room = measure_room(lane, now=now)
-    if room.refusal is not None:
-        return Batch([], room.refusal)
-    if lane.run is not None and lane.run.number == PROBE:
-        return Batch([])
-    picked = _ids(batch_sql.PICK_EXPIRED, lane=lane_id, now=now, needs_until=now + usual_call(lane))
-    return Batch(_lease(lane, picked, worker, now, taken_over=set(picked)))
+    with transaction.atomic(), tally.kept():
+        locked, now = lock_lane_to_claim(lane_id, clock)
+        lane = lock_lane(lane_id)
+        room = measure_room(lane, now=now)
+        if room.refusal is not None:
+            return Batch([], room.refusal)
+        if lane.run is not None and lane.run.number == PROBE:
+            return Batch([])
+        picked = _ids(batch_sql.PICK_EXPIRED, lane=lane_id, now=now, needs_until=now + usual_call(lane))
+        return Batch(_lease(locked, picked, worker, now, taken_over=set(picked)))
 
 
-@transaction.atomic
-@tally.kept()
 def claim_rows(
     job_ids: Sequence[int],
     *,
@@ -136,17 +215,22 @@ def claim_rows(
     """
     check_terms(lease, max_attempts)
     lane_id = Job.objects.filter(pk__in=job_ids).values_list("lane_id", flat=True).first()
-    lane = lock_lane(lane_id) if lane_id is not None else None
-    now = read_clock(clock, InvalidClaim)
-    if lane is None:
+    if lane_id is None:
+        read_clock(clock, InvalidClaim)
         return {}
-    bury(job_ids, now=now, max_attempts=max_attempts)
-    jobs = Job.objects.select_for_update(no_key=True, skip_locked=True).filter(pk__in=job_ids, lane=lane).order_by("pk")
-    free = [job for job in jobs if judge_claim(job, now=now, max_attempts=max_attempts) == ClaimOutcome.CLAIMED]
-    grants = [job.pk for job in free[: measure_room(lane, now=now).grants]]
-    taken_over = {job.pk for job in free if job.state == JobState.LEASED}
-    rested = {job.pk for job in free if job.available_at is not None}
-    claims = _lease(lane, grants, worker, now, lease, taken_over=taken_over, rested=rested)
+    with transaction.atomic(), tally.kept():
+        lane, now = lock_lane_to_claim(lane_id, clock)
+        bury(job_ids, now=now, max_attempts=max_attempts)
+        jobs = Job.objects.select_for_update(no_key=True, skip_locked=True).filter(pk__in=job_ids, lane=lane_id)
+        free = [
+            job
+            for job in jobs.order_by("pk")
+            if judge_claim(job, now=now, max_attempts=max_attempts) == ClaimOutcome.CLAIMED
+        ]
+        grants = [job.pk for job in free[: measure_room(lock_lane(lane_id), now=now).grants]]
+        taken_over = {job.pk for job in free if job.state == JobState.LEASED}
+        rested = {job.pk for job in free if job.available_at is not None}
+        claims = _lease(lane, grants, worker, now, lease, taken_over=taken_over, rested=rested)
     return {claim.token.job: claim.token for claim in claims}
 
 
@@ -167,7 +251,16 @@ def complete_many(endings: Sequence[tuple[LeaseToken, Ending]], *, clock: Clock,
         return [_complete_alone(token, ending, clock, worker) for token, ending in endings]
 
 
-def usual_call(lane: Lane) -> timedelta:
+class Timed(Protocol):
+    """The fields of a lane that say how long its calls take."""
+
+    @property
+    def usual_call_time(self) -> timedelta | None: ...
+    @property
+    def least_call_time(self) -> timedelta: ...
+
+
+def usual_call(lane: Timed) -> timedelta:
     """The least time a job must have left for the model: the lane's usual call, and room to write it down."""
     return max(lane.usual_call_time or timedelta(0), lane.least_call_time) + CALL_MARGIN
 
@@ -203,7 +296,7 @@ def _pick(lane: Lane, limit: int, now: datetime) -> list[int]:
 
 
 def _lease(
-    lane: Lane,
+    lane: LockedLane,
     job_ids: list[int],
     worker: str,
     now: datetime,
@@ -215,38 +308,30 @@ def _lease(
     """Lease locked and judged jobs. `taken_over` were LEASED before, `rested` in back-off; the rest were claimable."""
     if not job_ids:
         return []
-    rows = _rows(
-        batch_sql.LEASE,
-        jobs=job_ids,
-        now=now,
-        lease=min(lease or lane.lease, LONGEST_LEASE),
-        lane=lane.pk,
-        worker=worker[:200],
-        run=lane.run_id,
-        policy=lane.policy_id,
-        connection=lane.connection_id,
-    )
-    _tally(lane, rows, now, taken_over=taken_over, rested=rested)
+    rows = lease_rows(lane, job_ids, worker, now, min(lease or lane.lease, LONGEST_LEASE), is_measured=True)
+    _tally(lane.pk, rows, now, taken_over=taken_over, rested=rested)
     place = {job_id: number for number, job_id in enumerate(job_ids)}
     return [_claimed(row, lane) for row in sorted(rows, key=lambda row: place[row[0]])]
 
 
 def _tally(
-    lane: Lane, rows: list[tuple[Any, ...]], now: datetime, *, taken_over: Collection[int], rested: Collection[int]
+    lane: int, rows: Sequence[Row], now: datetime, *, taken_over: Collection[int], rested: Collection[int]
 ) -> None:
-    for job_id, *_token, deadline, severity, number, budget, _s, _t, _e, _r, queued_at, _closed in rows:
-        tally.claimed(lane.pk, queued_at=queued_at, now=now)
+    for row in rows:
+        job_id, deadline, severity, number, budget, queued_at = row[0], *row[6:10], row[14]
+        tally.claimed(lane, queued_at=queued_at, now=now)
         if job_id not in taken_over:
             rests, left = job_id in rested, budget - number + 1
-            tally.leased(lane.pk, deadline=deadline, severity=severity, left=left, rested=rests, now=now)
-    tally.ended(lane.pk, AttemptOutcome.LEASE_EXPIRED, now=now, number=rows[0][-1] if rows else 0)
+            tally.leased(lane, deadline=deadline, severity=severity, left=left, rested=rests, now=now)
+    tally.ended(lane, AttemptOutcome.LEASE_EXPIRED, now=now, number=rows[0][-1] if rows else 0)
 
 
-def _claimed(row: tuple[Any, ...], lane: Lane) -> Claimed:
-    job, fence, revision, attempt, key, lease_until, deadline, severity, number, budget, *ticket, _queued, _closed = row
-    source, external_id, evidence, is_restricted = ticket
+def _claimed(row: Row, lane: LockedLane) -> Claimed:
+    """A row that begins as `claim_sql` says."""
+    job, fence, revision, attempt, key, lease_until, deadline, severity, number, budget = row[:10]
+    source, external_id, evidence, is_restricted = row[10:14]
     return Claimed(
-        token=LeaseToken(job, fence, revision, attempt, key if isinstance(key, UUID) else UUID(str(key))),
+        token=LeaseToken(job, fence, revision, attempt, key),
         lease_until=lease_until,
         deadline=deadline,
         source=source,
@@ -259,68 +344,6 @@ def _claimed(row: tuple[Any, ...], lane: Lane) -> Claimed:
         policy=lane.policy_id,
         run=lane.run_id,
     )
-
-
-@transaction.atomic
-@tally.kept()
-def complete_together(
-    endings: Sequence[tuple[LeaseToken, Ending]], *, clock: Clock, worker: str = ""
-) -> list[CompleteOutcome]:
-    """Hand in many results in one transaction: all are written, or an exception and none."""
-    kept_back = hold_back({token.attempt for token, _ending in endings})
-    jobs, tickets = _lock({token.job for token, _ending in endings})
-    now = read_clock(clock, InvalidCompletion)
-    attempts = _present_attempts(jobs)
-    outcomes, good = [], []
-    for token, ending in endings:
-        job = jobs.get(token.job)
-        if job is None:
-            outcomes.append(CompleteOutcome.STALE)
-            continue
-        attempt = attempts.get(job.pk)
-        judgement = judge_completion(job, identity_of(attempt), token, ending.result, now=now)
-        outcomes.append(judgement.outcome)
-        if judgement.outcome == CompleteOutcome.STALE:
-            keep_late_answer(job, token, ending, judgement, worker=worker, now=now)
-        elif judgement.outcome == CompleteOutcome.COMMITTED and attempt is not None:
-            check_ending(ending)
-            # Set on the row at once: a token handed in twice in one batch is judged against the first.
-            end_done(job, ending.result, now=now)
-            close_attempt(attempt, ending, now=now)
-            good.append(Completion(tickets[job.ticket_id], job, attempt, ending, attempt.run_id in kept_back))
-    _write(good, now)
-    return outcomes
-
-
-def _lock(job_ids: set[int]) -> tuple[dict[int, Job], dict[int, Ticket]]:
-    """Tickets, then jobs, each by id: the order of all verbs. A job's ticket never changes, so it is read unlocked."""
-    ticket_ids = set(Job.objects.filter(pk__in=job_ids).values_list("ticket_id", flat=True))
-    tickets = Ticket.objects.select_for_update(no_key=True).filter(pk__in=ticket_ids).order_by("pk").in_bulk()
-    jobs = Job.objects.select_for_update(no_key=True).filter(pk__in=job_ids).order_by("pk").in_bulk()
-    return jobs, tickets
-
-
-def _present_attempts(jobs: dict[int, Job]) -> dict[int, Attempt]:
-    attempts = Attempt.objects.filter(job_id__in=list(jobs), fence=F("job__fence"))
-    return {attempt.job_id: attempt for attempt in attempts}
-
-
-def _write(good: list[Completion], now: datetime) -> None:
-    if not good:
-        return
-    attempts = [c.attempt for c in good]
-    columns = {name: [getattr(attempt, name) for attempt in attempts] for name in CLOSING_FIELDS}
-    columns |= {name: [_json(value) for value in columns[name]] for name in ("scores", "usage")}
-    with connection.cursor() as cursor:
-        # The attempts first: the database refuses a result that no attempt of its fence has committed.
-        cursor.execute(batch_sql.CLOSE_ATTEMPTS, columns | {"attempts": [a.pk for a in attempts], "ended_at": now})
-        ids, results = [c.job.pk for c in good], [c.ending.result for c in good]
-        cursor.execute(batch_sql.END_DONE, {"jobs": ids, "results": results, "now": now})
-    write_consequences(good, now=now)
-
-
-def _json(value: Any) -> str | None:
-    return None if value is None else json.dumps(value)
 
 
 def _complete_alone(token: LeaseToken, ending: Ending, clock: Clock, worker: str) -> EndOfToken:

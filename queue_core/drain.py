@@ -10,7 +10,7 @@ from enum import StrEnum
 from django.conf import settings
 
 from queue_core import batch, calls, drainers, ramp, wakeups
-from queue_core.batch import Batch, Claimed
+from queue_core.batch import Batch, Claimed, Trail
 from queue_core.calls import Desk
 from queue_core.clock import Clock
 from queue_core.connections import Connection, build
@@ -82,6 +82,7 @@ class _Stay:
     clock: Clock
     is_stopping: Callable[[], bool]
     in_want: list[int] = field(default_factory=list)
+    _trail: Trail = field(default_factory=Trail)
     _claims: int = 0
     _refusal: str | None = None
     _prepared: tuple[int, int] | None = None
@@ -141,7 +142,8 @@ class _Stay:
         if taken_over and self.is_stopping():
             return Stop.STOPPING
         most = min(adapter.at_once, batch.MOST_AT_ONCE)
-        found = self._claimed(batch.claim_next(lane.pk, most, clock=self.clock, worker=self.worker))
+        claimed = batch.claim_next(lane.pk, most, clock=self.clock, worker=self.worker, trail=self._trail)
+        found = self._claimed(claimed)
         if len(found.claims) == most:
             self._call_help(lane)
         calls.work_on(found.claims, desk, more=lambda room: self._more(lane, room))
@@ -160,7 +162,8 @@ class _Stay:
         if drainers.has_lapsed(fresh, now=self.clock.now()):
             return []
         most = min(room, batch.MOST_AT_ONCE)
-        found = self._claimed(batch.claim_next(lane.pk, most, clock=self.clock, worker=self.worker))
+        claimed = batch.claim_next(lane.pk, most, clock=self.clock, worker=self.worker, trail=self._trail)
+        found = self._claimed(claimed)
         return found.claims
 
     def _take_over(self, desk: Desk) -> bool:

@@ -192,6 +192,20 @@ def _changes(lane_id: int, now: datetime) -> Changes:
     return noted.setdefault((lane_id, minute_of(now)), Changes())
 
 
+def taken() -> str:
+    """What is noted so far, as the JSON rows of a statement that writes them itself; nothing of it is written twice."""
+    noted = _noted.get()
+    if noted is None:
+        raise transaction.TransactionManagementError("Figures change inside a verb: wrap it in tally.kept().")
+    rows = ",".join(
+        f'{{"lane":{lane},"minute":"{minute.isoformat()}","counts":{_text(changes.counts)},'
+        f'"totals":{_text(changes.totals)},"due":{_text(changes.due)}}}'
+        for (lane, minute), changes in noted.items()
+    )
+    noted.clear()
+    return f"[{rows}]"
+
+
 INSERT = """
 INSERT INTO queue_core_figurechange (lane_id, minute, counts, totals, due)
 SELECT * FROM unnest(%s::bigint[], %s::timestamptz[], %s::jsonb[], %s::jsonb[], %s::jsonb[])

@@ -84,10 +84,13 @@ def _database() -> dict[str, Any]:
     """A pool that names its cause within seconds, and sessions that hold no lock for longer than anybody waits."""
     named: dict[str, Any] = dict(env.db_url_config(ENVIRONMENT.database_url))
     limits = "-c statement_timeout=30000 -c idle_in_transaction_session_timeout=30000 -c TimeZone=UTC"
+    # The queue's own statements are prepared, and planned once for all values (queue_core.prepared).
+    planning = "-c plan_cache_mode=force_generic_plan"
     options = {
         "connect_timeout": 5,
         "application_name": f"reviewboard {ROLE}",
-        "options": limits,
+        "options": f"{limits} {planning}",
+        "prepare_threshold": 0,
         "pool": {"min_size": 1, "max_size": env.int("DATABASE_POOL", default=10), "timeout": 5},
     }
     return {

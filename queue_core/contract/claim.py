@@ -1,21 +1,23 @@
 """The claim of one job by its id."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from uuid import uuid4
+from typing import Any
 
 from django.db import transaction
 
-from queue_core import tally
+from queue_core import prepared, tally
 from queue_core.clock import Clock
+from queue_core.contract import claim_sql
 from queue_core.contract.deaths import REASONS, close_expired, end_dead, need_of
 from queue_core.contract.items import open_items
-from queue_core.contract.locks import lock_job, lock_lane, read_clock
-from queue_core.contract.room import measure_room
+from queue_core.contract.locks import LARGEST_ID, LockedLane, lock_lane, own_instant
+from queue_core.contract.room import measure_room, refusal_of
 from queue_core.contract.rules import judge_claim, lease_end
 from queue_core.errors import InvalidClaim
-from queue_core.models import Attempt, Job, Lane, Ticket
-from queue_core.states import ClaimOutcome, DeadReason, JobState, LeaseToken
+from queue_core.models import Job
+from queue_core.states import AttemptOutcome, ClaimOutcome, DeadReason, JobState, LeaseToken
 
 LEAST_LEASE = timedelta(milliseconds=1)
 MAX_WORKER = 200
@@ -30,8 +32,6 @@ class Claim:
     lease_until: datetime | None = None
 
 
-@transaction.atomic
-@tally.kept()
 def claim(
     job_id: int, *, clock: Clock, worker: str, lease: timedelta | None = None, max_attempts: int | None = None
 ) -> Claim:
@@ -42,22 +42,21 @@ def claim(
     and the job's own budget stand. Raises InvalidClaim for a clock, lease or budget that is none.
     """
     check_terms(lease, max_attempts)
-    lane_id = Job.objects.filter(pk=job_id).values_list("lane_id", flat=True).first()
-    lane = lock_lane(lane_id) if lane_id is not None else None
-    locked = lock_job(job_id)
-    now = read_clock(clock, InvalidClaim)
-    if lane is None or locked is None:
+    if abs(job_id) > LARGEST_ID:
         return Claim(ClaimOutcome.MISSING)
-    ticket, job = locked
-    outcome = judge_claim(job, now=now, max_attempts=max_attempts)
-    if outcome in REASONS:
-        _die(ticket, job, REASONS[outcome], now)
-    if outcome != ClaimOutcome.CLAIMED:
-        return Claim(outcome)
-    room = measure_room(lane, now=now)
-    if room.refusal is not None:
-        return Claim(room.refusal)
-    return _grant(lane, job, worker, lease or lane.lease, now)
+    with transaction.atomic(), tally.kept():
+        values = {"job": job_id, "now": own_instant(clock, InvalidClaim)}
+        row = prepared.run(claim_sql.LOCK_LANE_AND_JOB, values).fetchone()
+        if row is None:
+            return Claim(ClaimOutcome.MISSING)
+        lane, now, job = LockedLane(*row[:12]), row[12], WaitingJob(*row[13:])
+        outcome = judge_claim(job, now=now, max_attempts=max_attempts)
+        if outcome in REASONS:
+            _die(job.pk, REASONS[outcome], now)
+        if outcome != ClaimOutcome.CLAIMED:
+            return Claim(outcome)
+        refusal = refusal_of(lane, now=now)
+        return Claim(refusal) if refusal is not None else _grant(lane, job, worker, lease or lane.lease, now)
 
 
 def check_terms(lease: timedelta | None, max_attempts: int | None) -> None:
@@ -68,37 +67,84 @@ def check_terms(lease: timedelta | None, max_attempts: int | None) -> None:
         raise InvalidClaim("A budget is a whole number from 1.", field="max_attempts")
 
 
-def _die(ticket: Ticket, job: Job, reason: DeadReason, now: datetime) -> None:
+@dataclass(slots=True)
+class WaitingJob:
+    """A job under its lock, as a claim judges it."""
+
+    pk: int
+    lane_id: int
+    revision: str
+    state: str
+    dead_reason: str | None
+    severity: int
+    available_at: datetime | None
+    queued_at: datetime
+    fence: int
+    attempts: int
+    max_attempts: int
+    deadline: datetime
+    lease_until: datetime | None
+    result: str | None
+
+
+def _die(job_id: int, reason: DeadReason, now: datetime) -> None:
+    job = Job.objects.select_related("ticket").get(pk=job_id)
     close_expired([job], now=now)
     end_dead(job, reason, now=now)
     job.save(update_fields=["state", "dead_reason", "finished_at", "available_at"])
-    open_items([need_of(ticket, job)], now=now)
+    open_items([need_of(job.ticket, job)], now=now)
 
 
-def _grant(lane: Lane, job: Job, worker: str, lease: timedelta, now: datetime) -> Claim:
-    if job.state == JobState.LEASED:
-        close_expired([job], now=now)
+def _grant(lane: LockedLane, job: WaitingJob, worker: str, lease: timedelta, now: datetime) -> Claim:
+    length = lease_end(now=now, lease=lease, deadline=job.deadline) - now
+    figures = _figures(lane, job, now)
+    rows = lease_rows(lane, [job.pk], worker, now, length, figures=figures) if lane.has_only_its_cap else []
+    if not rows:
+        refusal = measure_room(lock_lane(lane.pk), now=now).refusal
+        if refusal is not None:
+            return Claim(refusal)
+        rows = lease_rows(lane, [job.pk], worker, now, length, figures=figures, is_measured=True)
+    fence, revision, attempt, key, lease_until, closed = *rows[0][1:6], rows[0][-1]
+    tally.ended(lane.pk, AttemptOutcome.LEASE_EXPIRED, now=now, number=closed)
+    return Claim(ClaimOutcome.CLAIMED, LeaseToken(job.pk, fence, revision, attempt, key), lease_until)
+
+
+def _figures(lane: LockedLane, job: WaitingJob, now: datetime) -> str:
+    """What the grant changes, for the statement that makes it."""
     tally.leaves(job, now=now)
-    job.state = JobState.LEASED
-    job.attempts += 1
-    job.fence += 1
-    job.available_at = None
-    job.lease_until = lease_end(now=now, lease=lease, deadline=job.deadline)
-    job.save(update_fields=["state", "attempts", "fence", "available_at", "lease_until"])
+    job.state, job.available_at = JobState.LEASED, None
     tally.enters(job, now=now)
     tally.claimed(lane.pk, queued_at=job.queued_at, now=now)
-    attempt = Attempt.objects.create(
-        job=job,
-        lane=lane,
-        fence=job.fence,
-        key=uuid4(),
-        worker=worker[:MAX_WORKER],
-        run=lane.run,
-        policy_id=lane.policy_id,
-        connection_id=lane.connection_id,
-        number=job.attempts,
-        started_at=now,
-        lease_until=job.lease_until,
-    )
-    token = LeaseToken(job.pk, job.fence, job.revision, attempt.pk, attempt.key)
-    return Claim(ClaimOutcome.CLAIMED, token, job.lease_until)
+    return tally.taken()
+
+
+def lease_rows(
+    lane: LockedLane,
+    job_ids: Sequence[int],
+    worker: str,
+    now: datetime,
+    lease: timedelta,
+    *,
+    figures: str = "[]",
+    is_measured: bool = False,
+) -> list[tuple[Any, ...]]:
+    """Lease locked and judged jobs, as many as the lane's cap leaves room for. Rows of `LEASE`.
+
+    None where the connection has a cap of its own, unless the caller says that it is measured.
+    """
+    values = {
+        "jobs": list(job_ids),
+        "now": now,
+        "lease": lease,
+        "lane": lane.pk,
+        "worker": worker[:MAX_WORKER],
+        "run": lane.run_id,
+        "policy": lane.policy_id,
+        "connection": lane.connection_id,
+        "cap": lane.cap,
+        "is_measured": is_measured,
+        "oldest": 0,
+        "figures": figures,
+    }
+    rows: list[tuple[Any, ...]] = prepared.run(claim_sql.LEASE, values).fetchall()
+    return rows

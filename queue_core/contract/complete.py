@@ -1,21 +1,24 @@
 """The one end of a job with a result, and of an attempt with an answer."""
 
-from collections.abc import Iterable
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 
-from queue_core import outbox, signals, tally
+from queue_core import prepared, signals, tally, wakeups
 from queue_core.clock import Clock
 from queue_core.connections.answers import MAX_NAME, bounded
+from queue_core.contract import complete_sql
 from queue_core.contract.items import Need, open_items
-from queue_core.contract.locks import lock_job, read_clock
+from queue_core.contract.locks import LARGEST_ID, own_instant
 from queue_core.contract.rules import Judgement, is_result, judge_completion
 from queue_core.errors import InvalidCompletion, UnknownResult
-from queue_core.models import Attempt, Decision, Job, LateAnswer, ReasonCode, Ticket
+from queue_core.models import Attempt, Decision, Job, LateAnswer
 from queue_core.models.jobs import MAX_DETAIL
 from queue_core.states import (
     ENDING_OUTCOMES,
@@ -23,11 +26,9 @@ from queue_core.states import (
     Automation,
     CompleteOutcome,
     DeadReason,
-    DecisionWhy,
     ItemKind,
     JobState,
     LeaseToken,
-    MessageKind,
     MessageState,
     Result,
 )
@@ -54,8 +55,6 @@ class Ending:
     detail: str = ""
 
 
-@transaction.atomic
-@tally.kept()
 def complete(token: LeaseToken, ending: Ending, *, clock: Clock, worker: str = "") -> CompleteOutcome:
     """Hand in a result with a token.
 
@@ -66,62 +65,85 @@ def complete(token: LeaseToken, ending: Ending, *, clock: Clock, worker: str = "
     Raises InvalidCompletion for a clock that is none, and, only where the token holds, UnknownResult or (a REJECTED
     without a ground) InvalidCompletion.
     """
-    kept_back = hold_back([token.attempt])
-    locked = lock_job(token.job)
-    now = read_clock(clock, InvalidCompletion)
-    if locked is None:
-        return CompleteOutcome.STALE
-    ticket, job = locked
-    attempt = present_attempt(job)
-    judgement = judge_completion(job, identity_of(attempt), token, ending.result, now=now)
-    if judgement.outcome == CompleteOutcome.STALE:
-        keep_late_answer(job, token, ending, judgement, worker=worker, now=now)
-    if judgement.outcome != CompleteOutcome.COMMITTED or attempt is None:
-        return judgement.outcome
-    check_ending(ending)
-    # The attempt first: the database refuses a result that no attempt of its fence has committed.
-    close_attempt(attempt, ending, now=now)
-    attempt.save(update_fields=CLOSING_FIELDS)
-    end_done(job, ending.result, now=now)
-    job.save(update_fields=["state", "result", "finished_at"])
-    write_consequences([Completion(ticket, job, attempt, ending, attempt.run_id in kept_back)], now=now)
-    return CompleteOutcome.COMMITTED
+    return complete_together([(token, ending)], clock=clock, worker=worker)[0]
 
 
-def hold_back(attempt_ids: Iterable[int]) -> set[int]:
-    """The runs of these attempts whose decisions are kept back, under a share lock until the transaction ends.
+def complete_together(
+    endings: Sequence[tuple[LeaseToken, Ending]], *, clock: Clock, worker: str = ""
+) -> list[CompleteOutcome]:
+    """Hand in results in one transaction: an outcome for each token, in order, or an exception and nothing written.
 
-    Acceptance of a run writes its row and then sends what was kept back: without the lock, a decision that commits
-    in between would be kept back for ever. Runs are locked before tickets.
+    The one place where a completion's rows are locked and its token is judged, for one token as for fifty.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT id FROM queue_core_stagerun WHERE keeps_back AND accepted_at IS NULL"
-            " AND id IN (SELECT run_id FROM queue_core_attempt WHERE id = ANY(%s::bigint[])) ORDER BY id FOR SHARE",
-            [list(attempt_ids)],
-        )
-        return {row[0] for row in cursor.fetchall()}
+    if not endings:
+        return []
+    with transaction.atomic(), tally.kept():
+        now, locked = _lock(endings, clock)
+        outcomes, good = [], []
+        for token, ending in endings:
+            job = locked.get(token.job)
+            if job is None:
+                outcomes.append(CompleteOutcome.STALE)
+                continue
+            judgement = judge_completion(job, job.attempt, token, ending.result, now=now)
+            outcomes.append(judgement.outcome)
+            if judgement.outcome == CompleteOutcome.STALE:
+                keep_late_answer(job, token, ending, judgement, worker=worker, now=now)
+            elif judgement.outcome == CompleteOutcome.COMMITTED:
+                check_ending(ending)
+                # Set on the row at once: a token handed in twice in one batch is judged against the first.
+                _end_done(job, ending, now=now)
+                good.append((job, ending))
+        if good:
+            _write(good, now)
+    return outcomes
+
+
+@dataclass(slots=True)
+class LockedJob:
+    """A job with its ticket under their locks, and the identity of its present attempt."""
+
+    pk: int
+    ticket_id: int
+    lane_id: int
+    revision: str
+    round: int
+    state: str
+    dead_reason: str | None
+    severity: int
+    available_at: datetime | None
+    fence: int
+    attempts: int
+    max_attempts: int
+    deadline: datetime
+    lease_until: datetime | None
+    result: str | None
+    seq: int
+    source: str
+    external_id: str
+    source_kind: str
+    attempt_id: int | None
+    attempt_key: UUID | None
+    run_id: int | None
+    policy_id: int | None
+    is_kept_back: bool | None
+
+    @property
+    def attempt(self) -> tuple[int, UUID] | None:
+        return (self.attempt_id, self.attempt_key) if self.attempt_id and self.attempt_key else None
+
+
+def _lock(endings: Sequence[tuple[LeaseToken, Ending]], clock: Clock) -> tuple[datetime, dict[int, LockedJob]]:
+    jobs = [token.job for token, _ in endings if abs(token.job) <= LARGEST_ID]
+    attempts = [token.attempt for token, _ in endings if abs(token.attempt) <= LARGEST_ID]
+    values = {"jobs": jobs, "attempts": attempts, "now": own_instant(clock, InvalidCompletion)}
+    rows = prepared.run(complete_sql.LOCK, values).fetchall()
+    return rows[0][0], {row[1]: LockedJob(*row[1:]) for row in rows if row[1] is not None}
 
 
 def present_attempt(job: Job) -> Attempt | None:
     """The attempt of a locked job's present fence."""
     return Attempt.objects.filter(job=job, fence=job.fence).first()
-
-
-CLOSING_FIELDS = [
-    "ended_at", "outcome", "is_committed", "latency", "scores", "cause", "detail", "model", "request_id", "usage",
-]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """A completion that was judged good, with its rows locked."""
-
-    ticket: Ticket
-    job: Job
-    attempt: Attempt
-    ending: Ending
-    is_kept_back: bool = False
 
 
 def check_ending(ending: Ending) -> None:
@@ -133,114 +155,120 @@ def check_ending(ending: Ending) -> None:
         raise InvalidCompletion("A REJECTED names its reason code.", field="reason_code")
 
 
-def end_done(job: Job, result: str, *, now: datetime) -> None:
+def _end_done(job: LockedJob, ending: Ending, *, now: datetime) -> None:
     """Set, not save, what DONE means on a locked row."""
     tally.leaves(job, now=now)
     job.state = JobState.DONE
-    job.result = result
-    job.finished_at = now
+    job.result = ending.result
     tally.enters(job, now=now)
-    tally.count(job.lane_id, f"{tally.RESULT}.{result}", now=now)
+    tally.count(job.lane_id, f"{tally.RESULT}.{ending.result}", now=now)
+    tally.ended(job.lane_id, ending.outcome, now=now, latency=ending.latency)
 
 
-def close_attempt(attempt: Attempt, ending: Ending, *, now: datetime) -> None:
-    """Set, not save, the end of an attempt whose answer is committed."""
-    attempt.ended_at = now
-    attempt.outcome = ending.outcome
-    attempt.is_committed = True
-    attempt.latency = ending.latency
-    attempt.scores = ending.scores
-    attempt.cause = bounded(ending.cause, 40)
-    attempt.detail = bounded(ending.detail, MAX_DETAIL)
-    attempt.model = bounded(ending.model, MAX_NAME)
-    attempt.request_id = bounded(ending.request_id, MAX_NAME)
-    attempt.usage = ending.usage
-    tally.ended(attempt.lane_id, ending.outcome, now=now, latency=ending.latency)
+def _write(good: Sequence[tuple[LockedJob, Ending]], now: datetime) -> None:
+    """Ends of jobs and attempts; the decision and message of each verdict, the item and message of each MANUAL."""
+    grounds = _grounds({ending.reason_code for _, ending in good if ending.result == Result.REJECTED})
+    seqs: Counter[int] = Counter()
+    values = {
+        "rows": json.dumps([_row(job, ending, grounds, seqs) for job, ending in good]),
+        "figures": tally.taken(),
+        "now": now,
+        "decided_at": now.isoformat(),
+        "automation": Automation.WHOLLY.value,
+    }
+    prepared.run(complete_sql.WRITE, values)
+    if seqs:
+        wakeups.wake_relay()
+    _open_items([(job, ending) for job, ending in good if ending.result == Result.MANUAL], now)
+    _tell_receivers(good)
 
 
-def write_consequences(completions: list[Completion], *, now: datetime) -> None:
-    """The decision and its message of each verdict, the item and its message of each MANUAL; then the signals."""
-    needs = [
-        Need(c.ticket, c.job, ItemKind.MANUAL, c.ending.cause or "unexplained", c.ending.params)
-        for c in completions
-        if c.ending.result == Result.MANUAL
-    ]
-    verdicts = [c for c in completions if c.ending.result != Result.MANUAL]
-    decisions = Decision.objects.bulk_create(_decisions(verdicts, now))
-    facts = [_fact(c, decision) for c, decision in zip(verdicts, decisions, strict=True)]
-    outbox.record_many(facts, now=now)
-    open_items(needs, now=now)
-    _tell_receivers(completions, decisions)
-
-
-def _tell_receivers(completions: list[Completion], decisions: list[Decision]) -> None:
-    """Last, so that a receiver reads all that the completion wrote. One that raises takes it back."""
-    if signals.job_completed.has_listeners(Job):
-        of_job = {decision.job_id: decision for decision in decisions}
-        for c in completions:
-            signals.job_completed.send(
-                Job,
-                job=c.job,
-                ticket=c.ticket,
-                attempt=c.attempt,
-                result=c.ending.result,
-                decision=of_job.get(c.job.pk),
-            )
-    for decision in decisions if signals.ticket_decided.has_listeners(Decision) else ():
-        signals.ticket_decided.send(Decision, decision=decision, ticket=decision.ticket)
-
-
-def _decisions(verdicts: list[Completion], now: datetime) -> list[Decision]:
-    codes = {c.ending.reason_code for c in verdicts if c.ending.reason_code}
-    grounds = {ground.code: ground for ground in ReasonCode.objects.filter(code__in=codes)} if codes else {}
+def _grounds(codes: set[str | None]) -> dict[str | None, int]:
+    if not codes:
+        return {}
+    grounds: dict[str | None, int] = dict(
+        prepared.run(complete_sql.GROUNDS, {"codes": list(codes - {None})}).fetchall()
+    )
     missing = codes - set(grounds)
     if missing:
-        raise InvalidCompletion(f"There is no reason code {min(missing)!r}.", field="reason_code")
-    return [_decision(c, grounds.get(c.ending.reason_code or ""), now) for c in verdicts]
+        raise InvalidCompletion(f"There is no reason code {min(map(str, missing))!r}.", field="reason_code")
+    return grounds
 
 
-def _decision(c: Completion, ground: ReasonCode | None, now: datetime) -> Decision:
-    # Round 1 cannot have an earlier decision: people decide only what the machine has ended, and a job that a person
-    # decided is never requeued. A later round follows a recall, which is the head of the chain.
-    head = None
-    if c.job.round > 1:
-        head = Decision.objects.filter(ticket=c.ticket, revision=c.job.revision, replaced_by__isnull=True).first()
-    return Decision(
-        ticket=c.ticket,
-        revision=c.job.revision,
-        job=c.job,
-        lane_id=c.job.lane_id,
-        verdict=c.ending.result,
-        why=DecisionWhy.FIRST if head is None else DecisionWhy.CORRECTION,
-        replaces=head,
-        attempt=c.attempt,
-        reason_code=ground,
-        source_kind=c.ticket.source_kind,
-        automation=Automation.WHOLLY,
-        policy_id=c.attempt.policy_id,
-        run_id=c.attempt.run_id,
-        decided_at=now,
-    )
+def _row(job: LockedJob, ending: Ending, grounds: Mapping[str | None, int], seqs: Counter[int]) -> dict[str, Any]:
+    """One completion as the statement reads it. `seq` only where there is a verdict, which has a decision."""
+    row = {
+        "job": job.pk,
+        "result": ending.result,
+        "attempt": job.attempt_id,
+        "outcome": ending.outcome,
+        "latency": None if ending.latency is None else f"{ending.latency.total_seconds():.6f} s",
+        "scores": ending.scores,
+        "cause": bounded(ending.cause, 40),
+        "detail": bounded(ending.detail, MAX_DETAIL),
+        "model": bounded(ending.model, MAX_NAME),
+        "request_id": bounded(ending.request_id, MAX_NAME),
+        "usage": ending.usage,
+    }
+    if ending.result == Result.MANUAL:
+        return row
+    seqs[job.ticket_id] += 1
+    return row | {
+        "ticket": job.ticket_id,
+        "revision": job.revision,
+        "lane": job.lane_id,
+        "policy": job.policy_id,
+        "run": job.run_id,
+        "source": job.source,
+        "external_id": job.external_id,
+        "source_kind": job.source_kind,
+        "ground": grounds[ending.reason_code] if ending.result == Result.REJECTED else None,
+        "ground_code": ending.reason_code,
+        "replaces": _head(job),
+        "seq": job.seq + seqs[job.ticket_id],
+        "state": MessageState.KEPT_BACK if job.is_kept_back else MessageState.READY,
+    }
 
 
-def _fact(c: Completion, decision: Decision) -> outbox.Fact:
-    return outbox.Fact(
-        kind=MessageKind.DECISION,
-        ticket=c.ticket,
-        lane=c.job.lane_id,
-        decision=decision,
-        state=MessageState.KEPT_BACK if c.is_kept_back else MessageState.READY,
-        body={
-            "source": c.ticket.source,
-            "ticket": c.ticket.external_id,
-            "revision": c.job.revision,
-            "verdict": c.ending.result,
-            "reason_code": c.ending.reason_code,
-            "automation": Automation.WHOLLY.value,
-            "decision": decision.pk,
-            "decided_at": decision.decided_at.isoformat(),
-        },
-    )
+def _head(job: LockedJob) -> int | None:
+    """The decision that this one replaces.
+
+    Round 1 cannot have an earlier one: people decide only what the machine has ended, and a job that a person decided
+    is never requeued. A later round follows a recall, which is the head of the chain.
+    """
+    if job.round == 1:
+        return None
+    chain = Decision.objects.filter(ticket=job.ticket_id, revision=job.revision, replaced_by__isnull=True)
+    return chain.values_list("pk", flat=True).first()
+
+
+def _open_items(manual: Sequence[tuple[LockedJob, Ending]], now: datetime) -> None:
+    if not manual:
+        return
+    jobs = Job.objects.select_related("ticket").in_bulk([job.pk for job, _ in manual])
+    needs = [
+        Need(jobs[job.pk].ticket, jobs[job.pk], ItemKind.MANUAL, ending.cause or "unexplained", ending.params)
+        for job, ending in manual
+    ]
+    open_items(needs, now=now)
+
+
+def _tell_receivers(good: Sequence[tuple[LockedJob, Ending]]) -> None:
+    """Last, so that a receiver reads all that the completion wrote. One that raises takes it back."""
+    tells_jobs = signals.job_completed.has_listeners(Job)
+    if not tells_jobs and not signals.ticket_decided.has_listeners(Decision):
+        return
+    jobs = Job.objects.select_related("ticket").in_bulk([job.pk for job, _ in good])
+    attempts = Attempt.objects.in_bulk([job.attempt_id for job, _ in good])
+    written = Decision.objects.filter(attempt__in=list(attempts)).order_by("pk")
+    decisions = {decision.job_id: decision for decision in written}
+    for locked, ending in good if tells_jobs else ():
+        job, decision = jobs[locked.pk], decisions.get(locked.pk)
+        attempt = attempts[locked.attempt_id or 0]
+        told = {"job": job, "ticket": job.ticket, "attempt": attempt, "result": ending.result, "decision": decision}
+        signals.job_completed.send(Job, **told)
+    for decision in decisions.values() if signals.ticket_decided.has_listeners(Decision) else ():
+        signals.ticket_decided.send(Decision, decision=decision, ticket=jobs[decision.job_id].ticket)
 
 
 #: How an attempt ends whose holder reports after its job died under it.
@@ -251,17 +279,17 @@ UNDER_A_DEATH = {
 
 
 def keep_late_answer(
-    job: Job, token: LeaseToken, ending: Ending, judgement: Judgement, *, worker: str, now: datetime
+    job: Job | LockedJob, token: LeaseToken, ending: Ending, judgement: Judgement, *, worker: str, now: datetime
 ) -> None:
     """Keep an answer that came too late, bounded in size, and free the seat of work that was superseded."""
-    attempt = Attempt.objects.filter(pk=token.attempt, job=job, key=token.key).first()
+    attempt = Attempt.objects.filter(pk=token.attempt, job=job.pk, key=token.key).first()
     _free_seat(job, attempt, now)
     if ending.outcome == AttemptOutcome.RELEASED:
         # Given back uncalled: the model said nothing that could be late.
         return
     tally.count(job.lane_id, tally.STALE, now=now)
     LateAnswer.objects.create(
-        job=job,
+        job_id=job.pk,
         lane_id=job.lane_id,
         run_id=attempt.run_id if attempt else None,
         fence=min(max(token.fence, 0), 2**63 - 1),
@@ -274,7 +302,7 @@ def keep_late_answer(
     )
 
 
-def _free_seat(job: Job, attempt: Attempt | None, now: datetime) -> None:
+def _free_seat(job: Job | LockedJob, attempt: Attempt | None, now: datetime) -> None:
     outcome = UNDER_A_DEATH.get(DeadReason(job.dead_reason)) if job.dead_reason else None
     if attempt is not None and attempt.ended_at is None and outcome is not None:
         attempt.ended_at, attempt.outcome = now, outcome

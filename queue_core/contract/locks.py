@@ -4,10 +4,14 @@ Foreign keys that these helpers follow before a lock (a job's lane and ticket) n
 unlocked is safe. All locks are FOR NO KEY UPDATE: they do not stop inserts that merely point at the row.
 """
 
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
 
-from queue_core.clock import Clock, is_instant
-from queue_core.errors import CallerError
+from queue_core import prepared
+from queue_core.clock import DATABASE_CLOCK, Clock, is_instant
+from queue_core.contract import claim_sql
+from queue_core.errors import CallerError, InvalidClaim
 from queue_core.models import Job, Lane, Ticket
 
 
@@ -19,6 +23,42 @@ def lock_lane(lane_id: int) -> Lane:
     """
     Lane.objects.select_for_update(no_key=True).values_list("pk").get(pk=lane_id)
     return Lane.objects.select_related("run", "connection").get(pk=lane_id)
+
+
+#: What a key can be: whoever names a larger one names nothing.
+LARGEST_ID = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class LockedLane:
+    """What a claim judges of a lane, as it stands under its row lock. `stage` and `rate` are its run's."""
+
+    pk: int
+    cap: int | None
+    lease: timedelta
+    run_id: int | None
+    policy_id: int | None
+    connection_id: int
+    claims_not_before: datetime | None
+    judged_at: datetime | None
+    usual_call_time: timedelta | None
+    least_call_time: timedelta
+    stage: int | None
+    rate: int | None
+
+    @property
+    def has_only_its_cap(self) -> bool:
+        """Whether no rate bounds it too. Not known where the run began while its lane's lock was waited for."""
+        return self.stage is not None and self.rate is None
+
+
+def lock_lane_to_claim(lane_id: int, clock: Clock) -> tuple[LockedLane, datetime]:
+    """The lane under its row lock, and the time, read when the lock was held. Raises Lane.DoesNotExist."""
+    values = {"lane": lane_id, "now": own_instant(clock, InvalidClaim)}
+    row: tuple[Any, ...] | None = prepared.run(claim_sql.LOCK_LANE, values).fetchone()
+    if row is None:
+        raise Lane.DoesNotExist(f"There is no lane {lane_id}.")
+    return LockedLane(*row[:-1]), row[-1]
 
 
 def lock_job(job_id: int) -> tuple[Ticket, Job] | None:
@@ -33,3 +73,8 @@ def read_clock(clock: Clock, error: type[CallerError]) -> datetime:
     if not is_instant(now):
         raise error("The clock is not an instant from 1970 on.", field="now")
     return now
+
+
+def own_instant(clock: Clock, error: type[CallerError]) -> datetime | None:
+    """None for the database's clock, which a statement reads itself once it holds its rows; else as `read_clock`."""
+    return None if clock is DATABASE_CLOCK else read_clock(clock, error)

@@ -7,6 +7,7 @@ reports or its lease ends (PGQ-02, PGQ-03).
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from queue_core.contract.rules import JUDGED_WITHIN, RATE_WINDOW
 from queue_core.models import Attempt, Lane, ModelConnection
@@ -21,14 +22,35 @@ class Room:
     refusal: ClaimOutcome | None = None
 
 
+class Flow(Protocol):
+    """The fields of a lane that say whether it gives anything at all."""
+
+    @property
+    def run_id(self) -> int | None: ...
+    @property
+    def cap(self) -> int | None: ...
+    @property
+    def claims_not_before(self) -> datetime | None: ...
+    @property
+    def judged_at(self) -> datetime | None: ...
+
+
+def refusal_of(lane: Flow, *, now: datetime) -> ClaimOutcome | None:
+    """Why a lane gives nothing now, however few leases run; None where only its cap and rate bound it."""
+    if lane.run_id is None or lane.cap is None:
+        return ClaimOutcome.ON_HOLD
+    if lane.claims_not_before is not None and now < lane.claims_not_before:
+        return ClaimOutcome.RETRY_AFTER
+    if lane.judged_at is None or now - lane.judged_at > JUDGED_WITHIN:
+        return ClaimOutcome.NOT_JUDGED
+    return None
+
+
 def measure_room(lane: Lane, *, now: datetime) -> Room:
     """The room of a lane whose row the caller holds locked."""
-    if lane.run is None or lane.cap is None:
-        return Room(0, ClaimOutcome.ON_HOLD)
-    if lane.claims_not_before is not None and now < lane.claims_not_before:
-        return Room(0, ClaimOutcome.RETRY_AFTER)
-    if lane.judged_at is None or now - lane.judged_at > JUDGED_WITHIN:
-        return Room(0, ClaimOutcome.NOT_JUDGED)
+    refusal = refusal_of(lane, now=now)
+    if refusal is not None or lane.run is None or lane.cap is None:
+        return Room(0, refusal or ClaimOutcome.ON_HOLD)
     free = min(lane.cap - running_leases([lane.pk], now=now), _free_in_connection(lane.connection, now))
     if free <= 0:
         return Room(0, ClaimOutcome.STAGE_FULL)

@@ -67,7 +67,7 @@ class Decision(models.Model):
     ticket = models.ForeignKey(Ticket, models.PROTECT, related_name="decisions", db_index=False)
     revision = models.CharField(max_length=MAX_ID)
     job = models.ForeignKey("queue_core.Job", models.PROTECT, related_name="decisions")
-    lane = models.ForeignKey(Lane, models.PROTECT, related_name="+", db_index=False)
+    lane = models.ForeignKey(Lane, models.PROTECT, related_name="+", db_index=False, db_constraint=False)
     verdict = models.CharField(max_length=8, choices=Verdict, null=True)
     why = models.CharField(max_length=12, choices=DecisionWhy, default=DecisionWhy.FIRST, db_default="first")
     replaces = models.OneToOneField("self", models.PROTECT, null=True, related_name="replaced_by")
@@ -78,8 +78,10 @@ class Decision(models.Model):
     note = models.TextField(blank=True, default="", db_default="", max_length=4000)
     source_kind = models.CharField(max_length=20, choices=SourceKind)
     automation = models.CharField(max_length=8, choices=Automation)
-    policy = models.ForeignKey(Policy, models.PROTECT, null=True, related_name="+", db_index=False)
-    run = models.ForeignKey("queue_core.StageRun", models.PROTECT, null=True, related_name="+", db_index=False)
+    policy = models.ForeignKey(Policy, models.PROTECT, null=True, related_name="+", db_index=False, db_constraint=False)
+    run = models.ForeignKey(
+        "queue_core.StageRun", models.PROTECT, null=True, related_name="+", db_index=False, db_constraint=False
+    )
     is_unseen = models.BooleanField(default=False, db_default=False)
     decided_at = models.DateTimeField()
 

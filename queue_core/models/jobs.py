@@ -113,16 +113,25 @@ class Attempt(models.Model):
 
     An open attempt whose `lease_until` is not over is a running lease: caps count these rows, so that no counter can
     drift and work that was superseded keeps its seat until its holder reports.
+
+    Its lane, run, policy and connection are no foreign keys to the database: checking four rows that all workers share
+    took longer than writing the attempt. They come from rows locked in the same transaction, and are never deleted.
     """
 
     job = models.ForeignKey(Job, models.PROTECT, related_name="attempt_rows", db_index=False)
-    lane = models.ForeignKey(Lane, models.PROTECT, related_name="+", db_index=False)
+    lane = models.ForeignKey(Lane, models.PROTECT, related_name="+", db_index=False, db_constraint=False)
     fence = models.BigIntegerField()
     key = models.UUIDField()
     worker = models.CharField(max_length=200)
-    run = models.ForeignKey("queue_core.StageRun", models.PROTECT, null=True, related_name="+", db_index=False)
-    policy = models.ForeignKey("queue_core.Policy", models.PROTECT, null=True, related_name="+", db_index=False)
-    connection = models.ForeignKey(ModelConnection, models.PROTECT, null=True, related_name="+", db_index=False)
+    run = models.ForeignKey(
+        "queue_core.StageRun", models.PROTECT, null=True, related_name="+", db_index=False, db_constraint=False
+    )
+    policy = models.ForeignKey(
+        "queue_core.Policy", models.PROTECT, null=True, related_name="+", db_index=False, db_constraint=False
+    )
+    connection = models.ForeignKey(
+        ModelConnection, models.PROTECT, null=True, related_name="+", db_index=False, db_constraint=False
+    )
     number = models.PositiveIntegerField()
     is_charged = models.BooleanField(default=True, db_default=True)
     started_at = models.DateTimeField()
@@ -156,7 +165,7 @@ class Attempt(models.Model):
             ),
         ]
         indexes = [
-            models.Index(fields=["lane", "lease_until"], name="attempt_running", condition=Q(ended_at__isnull=True)),
+            models.Index(fields=["lane", "id"], name="attempt_open", condition=Q(ended_at__isnull=True)),
             models.Index(fields=["lane", "started_at"], name="attempt_started"),
             models.Index(fields=["lane", "ended_at"], name="attempt_ended", condition=Q(ended_at__isnull=False)),
             # Few among millions, counted on a lane's page. Only a bad end writes it.

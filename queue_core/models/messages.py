@@ -16,7 +16,7 @@ class Message(models.Model):
     """
 
     ticket = models.ForeignKey(Ticket, models.PROTECT, null=True, related_name="messages", db_index=False)
-    lane = models.ForeignKey(Lane, models.PROTECT, null=True, related_name="+", db_index=False)
+    lane = models.ForeignKey(Lane, models.PROTECT, null=True, related_name="+", db_index=False, db_constraint=False)
     decision = models.ForeignKey(Decision, models.PROTECT, null=True, related_name="messages", db_index=False)
     seq = models.BigIntegerField(null=True)
     number = models.BigIntegerField(null=True, unique=True)

@@ -1,9 +1,14 @@
-"""The batch statements on a filled table, planned once for all values: by an index, never by a walk of the table."""
+"""The hot path's statements on a filled table: found by an index, never by a walk of it, however they are planned."""
+
+import json
+from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
 
 from queue_core import batch_sql
+from queue_core.contract import claim_sql, complete_sql
 from queue_core.models import Attempt, Job, Lane
 from tests.factories import T0, at, make_lane, past_the_guards
 
@@ -42,23 +47,38 @@ SELECT id, lane_id, 1, gen_random_uuid(), 'w', 1, %(t0)s, lease_until,
 FROM j WHERE fence = 1
 """
 
+#: The kinds of all values that a statement of the hot path takes.
 KINDS = {
     "lane": "bigint", "needs_until": "timestamptz", "limit": "bigint", "now": "timestamptz", "most_severe": "int",
-    "outage_since": "timestamptz", "jobs": "bigint[]", "lease": "interval", "worker": "text", "run": "bigint",
-    "policy": "bigint", "connection": "bigint", "results": "text[]", "attempts": "bigint[]", "outcome": "text[]",
-    "latency": "interval[]", "scores": "text[]", "cause": "text[]", "detail": "text[]", "model": "text[]",
-    "request_id": "text[]", "usage": "text[]", "ended_at": "timestamptz",
+    "outage_since": "timestamptz", "jobs": "bigint[]", "job": "bigint", "lease": "interval", "worker": "text",
+    "run": "bigint", "policy": "bigint", "connection": "bigint", "cap": "bigint", "since": "timestamptz",
+    "oldest": "bigint", "is_measured": "boolean", "figures": "text", "attempts": "bigint[]", "codes": "text[]",
+    "rows": "text", "decided_at": "text", "automation": "text",
 }  # fmt: skip
 
+#: What each statement has to find its rows by.
 STATEMENTS = {
-    "PICK_MOST_URGENT": "job_claimable",
-    "PICK_FOR_THE_PROBE": "job_deadline",
-    "PICK_EXPIRED": "job_leased",
-    "PICK_PASSED_DEADLINES": "job_deadline",
-    "LEASE": "queue_core_job_pkey",
-    "END_DONE": "queue_core_job_pkey",
-    "CLOSE_ATTEMPTS": "queue_core_attempt_pkey",
+    batch_sql: {
+        "PICK_MOST_URGENT": ["job_claimable"],
+        "PICK_FOR_THE_PROBE": ["job_deadline"],
+        "PICK_EXPIRED": ["job_leased"],
+        "PICK_PASSED_DEADLINES": ["job_deadline"],
+    },
+    claim_sql: {
+        "LOCK_LANE": [],
+        "LOCK_LANE_AND_JOB": ["queue_core_job_pkey", "queue_core_ticket_pkey"],
+        "CLAIM_MOST_URGENT": ["job_claimable", "queue_core_job_pkey", "job_deadline", "attempt_open"],
+        "LEASE": ["queue_core_job_pkey", "attempt_once_a_fence", "attempt_open"],
+    },
+    complete_sql: {
+        "LOCK": ["queue_core_job_pkey", "queue_core_ticket_pkey", "queue_core_attempt_pkey"],
+        "GROUNDS": [],
+        "WRITE": ["queue_core_job_pkey", "queue_core_ticket_pkey", "queue_core_attempt_pkey"],
+    },
 }
+#: Texts that are parts of the statements above.
+PARTS = {"RUNNING"}
+LARGE = ("job", "attempt", "ticket", "evidence")
 
 
 @pytest.fixture
@@ -72,47 +92,68 @@ def filled(db: None) -> Lane:
     return lanes[0]
 
 
-def generic_plan(statement: str) -> str:
-    """The plan that a prepared statement keeps for every value, as a worker's connection has it."""
+def plan(statement: str, mode: str, values: dict[str, Any]) -> str:
+    """The plan of a prepared statement: `force_generic_plan` for every value, `force_custom_plan` for these."""
     names = [name for name in KINDS if f"%({name})s" in statement]
     numbered = statement
     for number, name in enumerate(names, 1):
         numbered = numbered.replace(f"%({name})s", f"${number}")
     with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        cursor.execute(f"SET LOCAL plan_cache_mode = {mode}")
         cursor.execute(f"PREPARE planned ({', '.join(KINDS[name] for name in names)}) AS {numbered}")
-        cursor.execute(f"EXPLAIN EXECUTE planned ({', '.join(['NULL'] * len(names))})")
-        plan = "\n".join(row[0] for row in cursor.fetchall())
+        placeholders = f"({', '.join(['%s'] * len(names))})"
+        cursor.execute(f"EXPLAIN EXECUTE planned {placeholders}", [values[name] for name in names])
+        found = "\n".join(row[0] for row in cursor.fetchall())
         cursor.execute("DEALLOCATE planned")
-    return plan
+    return found
+
+
+def usual_values(lane: Lane) -> dict[str, Any]:
+    jobs = list(Job.objects.filter(lane=lane, state="WAITING").values_list("pk", flat=True)[:50])
+    row = {"job": jobs[0], "result": "APPROVED", "attempt": 1, "ticket": 1, "seq": 1}
+    return {
+        "lane": lane.pk, "needs_until": at(1200), "limit": 50, "now": at(1100), "most_severe": 1,
+        "outage_since": at(0), "jobs": jobs, "job": jobs[0], "lease": timedelta(seconds=30), "worker": "w",
+        "run": lane.run_id, "policy": lane.policy_id, "connection": lane.connection_id, "cap": 10_000,
+        "since": at(0), "oldest": 0, "is_measured": False, "figures": "[]", "attempts": list(range(1, 51)),
+        "codes": ["insult"], "rows": json.dumps([row] * 50), "decided_at": "", "automation": "wholly",
+    }  # fmt: skip
 
 
 def test_claims_completions_and_sweeps_are_planned_by_their_indexes(filled: Lane) -> None:
     """One test, since filling the table is most of its time."""
-    _batch_statements_use_their_index()
-    _claims_sort_nothing()
+    values = usual_values(filled)
+    for mode in ("force_generic_plan", "force_custom_plan"):
+        _statements_use_their_indexes(mode, values)
+        _claims_sort_no_jobs(mode, values)
     _lookups_use_partial_indexes(filled)
 
 
-def _batch_statements_use_their_index() -> None:
-    for name, index in STATEMENTS.items():
-        plan = generic_plan(getattr(batch_sql, name))
+def _statements_use_their_indexes(mode: str, values: dict[str, Any]) -> None:
+    for module, statements in STATEMENTS.items():
+        for name, indexes in statements.items():
+            found = plan(getattr(module, name), mode, values)
 
-        assert index in plan, f"{name}\n{plan}"
-        assert "Seq Scan on queue_core" not in plan, f"{name}\n{plan}"
+            assert [index for index in indexes if index not in found] == [], f"{name}\n{found}"
+            walked = [table for table in LARGE if f"Seq Scan on queue_core_{table}" in found]
+            assert walked == [], f"{name}\n{found}"
 
 
-def _claims_sort_nothing() -> None:
+def _claims_sort_no_jobs(mode: str, values: dict[str, Any]) -> None:
+    """The order is the index's. What is sorted in a claim are the few rows that it gives."""
     for statement in (batch_sql.PICK_MOST_URGENT, batch_sql.PICK_FOR_THE_PROBE):
-        assert "Sort" not in generic_plan(statement)
+        assert "Sort" not in plan(statement, mode, values)
+    claim = plan(claim_sql.CLAIM_MOST_URGENT, mode, values)
+    limit = claim.index("Limit  ")
+    assert "Sort" not in claim[limit : claim.index("job_claimable", limit)], claim
 
 
 def _lookups_use_partial_indexes(lane: Lane) -> None:
     open_attempts = Attempt.objects.filter(ended_at__isnull=True)
     jobs = Job.objects.filter(lane=lane)
     looked_up = {
-        "attempt_running": open_attempts.filter(lane_id__in=[lane.pk], lease_until__gt=at(1)),
-        "attempt_running ": open_attempts.filter(connection=lane.connection, lease_until__gt=at(1)),
+        "attempt_open": open_attempts.filter(lane_id__in=[lane.pk], lease_until__gt=at(1)),
+        "attempt_open ": open_attempts.filter(connection=lane.connection, lease_until__gt=at(1)),
         "attempt_started": Attempt.objects.filter(lane=lane, started_at__gt=at(100)),
         "job_deadline": jobs.filter(state="WAITING", deadline__lte=at(1100)).order_by("deadline", "pk")[:500],
         "job_leased": jobs.filter(state="LEASED", lease_until__lte=at(50)).order_by("lease_until")[:500],
@@ -125,5 +166,8 @@ def _lookups_use_partial_indexes(lane: Lane) -> None:
         assert "Seq Scan" not in plan, plan
 
 
-def test_every_statement_of_the_batch_is_looked_at() -> None:
-    assert set(STATEMENTS) == {name for name in vars(batch_sql) if name.isupper()}
+def test_every_statement_of_the_hot_path_is_looked_at() -> None:
+    for module, statements in STATEMENTS.items():
+        constants = {name for name in vars(module) if name.isupper() and not name.startswith("_")}
+
+        assert constants - PARTS == set(statements), module.__name__

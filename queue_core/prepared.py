@@ -1,0 +1,36 @@
+"""Statements that are planned once and run often: the hot path's way past the planner.
+
+A statement here is bound and prepared on the server. Whether a session keeps what it prepared, and plans it once for
+all values, is the project's to say where it configures the database: `"prepare_threshold": 0` in its OPTIONS, and
+`-c plan_cache_mode=force_generic_plan` among its options. Without them the same statements run, planned each time.
+
+Sending several of them together (psycopg's pipeline) was tried and left out: it saved no work, only waiting, and the
+rows that Django counts after an update are not known inside it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
+type Row = tuple[Any, ...]
+
+
+class _Cursor(psycopg.Cursor[Row]):
+    """Prepares at the first use, where the session prepares at all."""
+
+    def execute(self, query: Any, params: Any = None, **_options: Any) -> "_Cursor":
+        return super().execute(query, params, prepare=True)
+
+
+def run(statement: str, params: Mapping[str, Any]) -> CursorWrapper:
+    """Run a statement; its rows are the cursor's."""
+    connection.ensure_connection()
+    cursor = _Cursor(connection.connection)
+    # Through Django's wrapper, so that its errors, its log of queries and its limits hold here too.
+    wrap = connection.make_debug_cursor if connection.queries_logged else connection.make_cursor
+    wrapped = wrap(cursor)  # type: ignore[arg-type]
+    wrapped.execute(statement, params)
+    return wrapped
