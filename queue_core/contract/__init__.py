@@ -13,6 +13,7 @@ from queue_core.contract.items import Need, close_open_item, open_item, open_ite
 from queue_core.contract.locks import lock_job, lock_lane
 from queue_core.contract.recall import Recalled, RecallTerms, recall_decisions
 from queue_core.contract.release import release, renew
+from queue_core.contract.requeue_many import requeue_many
 from queue_core.contract.room import Room, measure_room, running_leases
 from queue_core.contract.rules import CALL_MARGIN
 from queue_core.contract.sweep import Swept, sweep, wake_due
@@ -49,6 +50,7 @@ __all__ = [
     "release",
     "renew",
     "requeue",
+    "requeue_many",
     "running_leases",
     "supersede",
     "sweep",

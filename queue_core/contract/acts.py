@@ -59,8 +59,9 @@ def requeue(
     if locked is None:
         return ActOutcome.MISSING
     ticket, job = locked
-    _check_deadline(deadline, now)
-    if not _may_requeue(ticket, job):
+    check_deadline(deadline, now)
+    is_decided = Decision.objects.filter(ticket=ticket, revision=job.revision).exists()
+    if not may_requeue(ticket, job, is_decided=is_decided):
         return ActOutcome.NOT_ALLOWED_IN_STATE
     before = {"state": job.state, "dead_reason": job.dead_reason, "deadline": job.deadline.isoformat()}
     lane = Lane.objects.get(pk=job.lane_id)
@@ -92,7 +93,7 @@ def move_deadline(job_id: int, *, deadline: datetime, clock: Clock, person: "Abs
     if locked is None:
         return ActOutcome.MISSING
     _ticket, job = locked
-    _check_deadline(deadline, now)
+    check_deadline(deadline, now)
     if job.state != JobState.WAITING or now >= job.deadline:
         return ActOutcome.NOT_ALLOWED_IN_STATE
     lane = Lane.objects.get(pk=job.lane_id)
@@ -272,16 +273,17 @@ def _take_out(jobs: Sequence[Job], now: datetime) -> None:
     )
 
 
-def _may_requeue(ticket: Ticket, job: Job) -> bool:
+def may_requeue(ticket: Ticket, job: Job, *, is_decided: bool) -> bool:
+    """Whether a locked job died so that it may live again. `is_decided`: its revision has a decision."""
     return (
         job.state == JobState.DEAD
         and job.dead_reason in HANDLED_DEATHS
         and ticket.current_revision == job.revision
         and ticket.withdrawn_at is None
-        and not Decision.objects.filter(ticket=ticket, revision=job.revision).exists()
+        and not is_decided
     )
 
 
-def _check_deadline(deadline: datetime, now: datetime) -> None:
+def check_deadline(deadline: datetime, now: datetime) -> None:
     if not is_instant(deadline) or deadline <= now:
         raise InvalidRequest("The new deadline is not after now.", field="deadline")

@@ -50,14 +50,21 @@ def close_open_item(job: Job, *, closed_as: ItemEnd, now: datetime) -> Item | No
     item = Item.objects.select_for_update(no_key=True).filter(job=job, closed_at__isnull=True).first()
     if item is None:
         return None
-    ended_as = ENDS.get(closed_as, AssignmentEnd.ITEM_CLOSED)
-    Assignment.objects.filter(item=item, ended_at__isnull=True).update(ended_at=now, ended_as=ended_as)
-    tally.count(item.lane_id, tally.ITEM_CLOSED, now=now)
-    tally.holds(item.lane_id, f"{tally.ITEM}.{item.kind}", -1, now=now)
-    item.closed_at, item.closed_as = now, closed_as
-    item.taken_by = item.taken_until = None
-    item.save(update_fields=["closed_at", "closed_as", "taken_by", "taken_until"])
+    close_items([item], closed_as=closed_as, now=now)
     return item
+
+
+def close_items(items: Sequence[Item], *, closed_as: ItemEnd, now: datetime) -> None:
+    """Close open items, whose locks the caller holds, and the assignments on them."""
+    pks = [item.pk for item in items]
+    ended_as = ENDS.get(closed_as, AssignmentEnd.ITEM_CLOSED)
+    Assignment.objects.filter(item__in=pks, ended_at__isnull=True).update(ended_at=now, ended_as=ended_as)
+    Item.objects.filter(pk__in=pks).update(closed_at=now, closed_as=closed_as, taken_by=None, taken_until=None)
+    for item in items:
+        tally.count(item.lane_id, tally.ITEM_CLOSED, now=now)
+        tally.holds(item.lane_id, f"{tally.ITEM}.{item.kind}", -1, now=now)
+        item.closed_at, item.closed_as = now, closed_as
+        item.taken_by = item.taken_until = None
 
 
 def _item(need: Need, now: datetime) -> Item:

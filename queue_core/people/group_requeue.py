@@ -19,7 +19,7 @@ from queue_core import audit, contract
 from queue_core.clock import Clock
 from queue_core.contract.locks import read_clock
 from queue_core.errors import InvalidRequest
-from queue_core.models import AuditEntry, Item, Job, Lane, Ticket
+from queue_core.models import AuditEntry, Item, Lane
 from queue_core.people.resolving import check_reason
 from queue_core.people.rights import require
 from queue_core.states import HANDLED_DEATHS, ActOutcome, ItemKind
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractUser
 
 #: At once, in the request of one person: seconds, not minutes. The rest is said, and is the next preview.
-MOST_AT_ONCE = 500
+MOST_AT_ONCE = 20_000
 #: Locked and requeued in one transaction: short enough that workers and the sweep do not wait long.
-CHUNK = 100
+CHUNK = 500
 LONGEST_SPAN = timedelta(days=7)
 
 
@@ -147,25 +147,14 @@ def _not_as_confirmed(
     return GroupRequeued(GroupOutcome.CHANGED, left=left)
 
 
-@transaction.atomic
 def _requeue_chunk(
     item_ids: tuple[int, ...], deadlines: dict[int, datetime], person: "AbstractUser", reason: str, clock: Clock
 ) -> int:
-    """Everything is locked in the one order before the first act, so that two bulk acts cannot deadlock (PGQ-22)."""
-    rows = Item.objects.filter(pk__in=item_ids).values_list("ticket_id", "job_id")
-    ticket_ids, job_ids = {ticket for ticket, _ in rows}, {job for _, job in rows}
-    list(Ticket.objects.select_for_update(no_key=True).filter(pk__in=ticket_ids).order_by("pk").values_list("pk"))
-    list(Job.objects.select_for_update(no_key=True).filter(pk__in=job_ids).order_by("pk").values_list("pk"))
-    items = list(
-        Item.objects.select_for_update(no_key=True).filter(pk__in=item_ids, closed_at__isnull=True).order_by("pk")
-    )
-    now = read_clock(clock, InvalidRequest)
-    free = [item for item in items if item.taken_until is None or item.taken_until <= now]
-    outcomes = [
-        contract.requeue(item.job_id, deadline=deadlines[item.pk], clock=clock, person=person, reason=reason)
-        for item in free
-    ]
-    return outcomes.count(ActOutcome.DONE)
+    """One transaction. Items that somebody closed or took since are passed over there, under their locks."""
+    jobs = Item.objects.filter(pk__in=item_ids, closed_at__isnull=True).values_list("job_id", "pk")
+    terms = {job: deadlines[item] for job, item in jobs}
+    outcomes = contract.requeue_many(terms, clock=clock, person=person, reason=reason)
+    return list(outcomes.values()).count(ActOutcome.DONE)
 
 
 @transaction.atomic
