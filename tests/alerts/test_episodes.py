@@ -126,6 +126,19 @@ def test_what_was_not_seen_for_a_minute_is_over_and_begins_anew():
     assert [(one.begun_at, one.over_at) for one in episodes("ready_late")] == [(at(1000), at(1060)), (at(4000), None)]
 
 
+def test_a_lane_that_is_put_on_hold_grows_no_more_from_that_moment(lead):
+    lane = make_lane()
+    for number in range(30):
+        waiting_job(lane, added=900 + number, deadline=90_000)
+    watch(1000)
+    assert episodes("growing")[0].over_at is None
+
+    hold.pull(lane.pk, person=lead, form="hold", reason="precaution", clock=clock(1001))
+    watch(1002)
+
+    assert episodes("growing")[0].over_at == at(1002)
+
+
 def test_figures_that_could_not_be_read_end_nothing():
     lane = make_lane(wait_target=timedelta(minutes=15))
     waiting_job(lane, added=0, deadline=90_000)

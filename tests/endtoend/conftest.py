@@ -9,7 +9,7 @@ import pytest
 import redis
 from celery import current_app
 from django.test import Client
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from queue_core import roles
 from queue_core.figures import panels
@@ -87,6 +87,8 @@ def somebody(site: str) -> Callable[[str, str], Person]:
 def browse(chromium: Browser, site: str, settings: Any) -> Iterator[Callable[[Person], Page]]:
     """A browser of somebody who is signed in. Anything that its console complains of fails the test at its end."""
     contexts, complaints = [], []
+    # As long as a page's own steps: on a busy machine the five seconds of before were over first.
+    expect.set_options(timeout=20_000)
 
     def open_as(person: Person) -> Page:
         # One client each: a second sign-in with the same one would end the first person's session.
