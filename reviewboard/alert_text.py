@@ -63,8 +63,8 @@ def about(episode: AlertEpisode) -> str:
     if episode.lane is not None:
         return str(episode.lane)
     if episode.connection is not None:
-        return _("model connection %(name)s") % {"name": episode.connection.name}
-    return _("the site")
+        return _("Model connection %(name)s") % {"name": episode.connection.name}
+    return _("The site")
 
 
 def url_of(episode: AlertEpisode) -> str:

@@ -26,6 +26,8 @@ AWAITS_MODEL = OUTAGES | {HoldReason.MODEL_TROUBLE}
 OF_FIGURES = frozenset(
     {AlertKind.READY_LATE, AlertKind.HELD_LATE, AlertKind.GROWING, AlertKind.NO_PROGRESS, AlertKind.NOBODY}
 )
+#: A lane on hold neither grows nor stalls: it is held, which is told by itself.
+OF_RUNNING = frozenset({AlertKind.READY_LATE, AlertKind.GROWING, AlertKind.NO_PROGRESS, AlertKind.NOBODY})
 SITE = "site"
 
 #: Waiting jobs whose deadline passes in the next hour. In a lane that runs only those that have waited for more than
@@ -67,6 +69,8 @@ class Reading:
     lasting: frozenset[Key] = frozenset()
     #: Kinds and lanes that could not be judged: nothing of them begins or is over.
     unknown: frozenset[tuple[AlertKind, int]] = frozenset()
+    #: What has no meaning any more, whoever saw it a moment ago: it is over at once.
+    settled: frozenset[Key] = frozenset()
 
 
 def read(*, now: datetime) -> Reading:
@@ -89,6 +93,7 @@ def read(*, now: datetime) -> Reading:
         tuple(wanted for one in found if (wanted := _unsilenced(one, silenced))),
         frozenset(_key_of_outage(one) for one in board if one.open_outage is not None),
         frozenset((kind, one.lane.pk) for one in board if not _is_known(one) for kind in OF_FIGURES),
+        frozenset((kind, lane_subject(lane.pk)) for lane in lanes if lane.run is None for kind in OF_RUNNING),
     )
 
 

@@ -103,6 +103,8 @@ def _keep(rows: Iterable[AlertEpisode], found: dict[Key, Condition], now: dateti
 
 def _is_over(key: Key, row: AlertEpisode, reading: Reading, now: datetime) -> bool:
     kind = key[0]
+    if key in reading.settled:
+        return True
     if row.lane_id is not None and (kind, row.lane_id) in reading.unknown:
         return False
     return now - row.seen_at >= QUIET_OF.get(kind, QUIET)
