@@ -8,6 +8,7 @@ from django.test import override_settings
 from queue_core import health, wakeups
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.connections import kinds
+from queue_core.connections.local import LocalConnection
 from queue_core.models import Job, Lane, ModelConnection
 from reviewboard.demo import arrivals, conditions
 from reviewboard.demo.strip import LOOK_AT
@@ -35,7 +36,9 @@ def sent(monkeypatch) -> list[tuple]:
 
 
 @override_settings(QUEUE_CORE_CONNECTIONS=DEMO)
-def test_a_condition_shows_in_the_health_check_at_once(model, sent, django_capture_on_commit_callbacks):
+def test_a_condition_shows_in_the_health_check_at_once(model, sent, monkeypatch, django_capture_on_commit_callbacks):
+    monkeypatch.setattr(LocalConnection, "prepare", lambda _self: None)
+    DemoModel.objects.create(connection=model, condition=Condition.SLOW, changed_at=DATABASE_CLOCK.now())
     assert health.check_all(clock=DATABASE_CLOCK) == 1
     assert health.check_all(clock=DATABASE_CLOCK) == 0, "not due for eight seconds"
 
