@@ -1,5 +1,6 @@
 """The gate's figures, read from the kept ones and from rows of the present run. Nothing here writes."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,7 +10,7 @@ from django.db.models import Min, QuerySet
 
 from queue_core import gate_sql, sums, tally
 from queue_core.batch import usual_call
-from queue_core.clock import EPOCH, LATEST
+from queue_core.clock import LATEST
 from queue_core.contract import running_leases
 from queue_core.gate_lines import Counts
 from queue_core.models import Attempt, Item, Job, Lane, Message, StageRun
@@ -33,13 +34,12 @@ UNTIMED = [outcome.value for outcome in UNEXECUTED_OUTCOMES]
 #: Counts beyond this are shown as "20,000+".
 COUNT_LIMIT = 20_001
 MORE = "more"
-#: Names of times left, with the end of each.
+#: Names of times left, with the end of each; beyond the last there is more.
 TIMES_LEFT = {
     "over": timedelta(0),
     "under_15_min": timedelta(minutes=15),
     "under_1_h": timedelta(hours=1),
     "under_4_h": timedelta(hours=4),
-    MORE: timedelta.max,
 }
 #: The claims of a longer run are told by the minutes since its beginning instead of row by row.
 MOST_CLAIMS_READ = 2_000
@@ -98,13 +98,14 @@ def count_completions(run: StageRun, *, limit: int) -> int:
 def measure_load(lane: Lane, run: StageRun | None, *, now: datetime) -> Load:
     """`run` is the one that the figures are about: the running one, or on hold the one that was held."""
     people = Item.objects.filter(lane=lane, closed_at__isnull=True).exclude(kind__in=NOT_OPEN_TICKETS)
+    held = sums.totals([lane.pk])[lane.pk]
     return Load(
         **_oldest(lane, now),
-        **_waiting(lane, now),
+        **_waiting(lane, held, now),
         **_claims(run),
         running=running_leases([lane.pk], now=now),
         expired=_capped(Job.objects.filter(lane=lane, state=JobState.LEASED, lease_until__lte=now)),
-        people_waiting=_people_waiting(lane),
+        people_waiting=_people_waiting(held),
         people_oldest=people.aggregate(oldest=Min("opened_at"))["oldest"],
         kept_back=_kept_back(run),
     )
@@ -120,12 +121,13 @@ def _oldest(lane: Lane, now: datetime) -> dict[str, Any]:
     return {"oldest_ready": ready[0] if ready else None}
 
 
-def _waiting(lane: Lane, now: datetime) -> dict[str, Any]:
+def _waiting(lane: Lane, held: Mapping[str, int], now: datetime) -> dict[str, Any]:
     """From the kept figures: exact, and by whole minutes of the deadline, of which the present one is not over."""
-    held = sums.totals([lane.pk])[lane.pk]
-    times, severities = dict.fromkeys(TIMES_LEFT, 0), dict[str, int]()
-    for minute, severity, number in sums.due([lane.pk], since=EPOCH, until=LATEST)[lane.pk]:
-        times[_time_left(minute, now)] += number
+    times, severities = dict.fromkeys([*TIMES_LEFT, MORE], 0), dict[str, int]()
+    present = tally.minute_of(now)
+    names = [*TIMES_LEFT, MORE]
+    for place, severity, number in sums.due_until(lane.pk, ends=[present + left for left in TIMES_LEFT.values()]):
+        times[names[place]] += number
         severities[str(severity)] = severities.get(str(severity), 0) + number
     start = f"{tally.LEFT}."
     attempts = {code.removeprefix(start): n for code, n in sorted(held.items()) if code.startswith(start) and n}
@@ -136,11 +138,6 @@ def _waiting(lane: Lane, now: datetime) -> dict[str, Any]:
         "by_severity": dict(sorted(severities.items())),
         "last_attempt": attempts.get("1", 0),
     }
-
-
-def _time_left(minute: datetime, now: datetime) -> str:
-    left = minute - tally.minute_of(now)
-    return next((name for name, end in TIMES_LEFT.items() if left < end), MORE)
 
 
 def _claims(run: StageRun | None) -> dict[str, Any]:
@@ -161,9 +158,8 @@ def _claims(run: StageRun | None) -> dict[str, Any]:
     return {"claims": claims, "leases_expired": expired, "budgets_spent": spent, "results": results}
 
 
-def _people_waiting(lane: Lane) -> int:
+def _people_waiting(held: Mapping[str, int]) -> int:
     start, not_open = f"{tally.ITEM}.", {f"{tally.ITEM}.{kind.value}" for kind in NOT_OPEN_TICKETS}
-    held = sums.totals([lane.pk])[lane.pk]
     return sum(number for code, number in held.items() if code.startswith(start) and code not in not_open)
 
 

@@ -62,6 +62,17 @@ GROUP BY 1, 2, 3 HAVING sum(number) <> 0 ORDER BY 1, 2, 3
 """
 
 
+#: As DUE, added up over the times between some moments.
+DUE_UNTIL = """
+SELECT width_bucket(minute, %(ends)s::timestamptz[]), severity, sum(number) FROM (
+  SELECT minute, severity, number FROM queue_core_waitingdue WHERE lane_id = %(lane)s AND number <> 0
+  UNION ALL
+  SELECT to_timestamp(split_part(c.at, '.', 1)::bigint * 60), split_part(c.at, '.', 2)::smallint, c.number::bigint
+  FROM queue_core_figurechange f, jsonb_each_text(f.due) c(at, number) WHERE f.lane_id = %(lane)s
+) s GROUP BY 1, 2 HAVING sum(number) <> 0 ORDER BY 1, 2
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Counts:
     """What happened in a lane in some time, by the codes of `queue_core.tally`."""
@@ -159,6 +170,14 @@ def due(lane_ids: Collection[int], *, since: datetime, until: datetime) -> dict[
     for lane_id, minute, severity, number in _rows(DUE, lanes=list(lane_ids), since=since, until=until):
         found[lane_id].append((minute, severity, int(number)))
     return found
+
+
+def due_until(lane_id: int, *, ends: Sequence[datetime]) -> list[tuple[int, int, int]]:
+    """WAITING jobs of a lane by severity and by which of these times, in order, their deadline's minute comes before.
+
+    Rows are (place in `ends`, severity, number); the place after the last holds what is due later than all.
+    """
+    return [(place, severity, int(n)) for place, severity, n in _rows(DUE_UNTIL, lane=lane_id, ends=list(ends))]
 
 
 def _minute_after(until: datetime) -> datetime:

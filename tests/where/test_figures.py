@@ -201,7 +201,7 @@ def test_the_account_of_a_lane_holds_when_a_later_revision_came_in_for_another_l
 def test_board_figures_of_a_filled_table_never_scan_it(is_on_hold: bool, monkeypatch) -> None:
     """PGQ-21: a refresh reads partial indexes and stops at its caps, whatever the tables hold."""
     lane = make_lane(cap=None) if is_on_hold else make_lane()
-    fill(lane, done=40_000, waiting=30_000)
+    fill(lane, done=15_000, waiting=12_000)
     rebuild(clock=clock(3600))
     lanes = list(where.lanes_to_read())
     plans: list[str] = []
@@ -211,7 +211,7 @@ def test_board_figures_of_a_filled_table_never_scan_it(is_on_hold: bool, monkeyp
         gate.read(lanes[0], now=at(1000))
 
     layer = Layer.HELD if is_on_hold else Layer.NO_WORKERS
-    assert found.layers.value.counts[layer].count == 30_000
+    assert found.layers.value.counts[layer].count == 12_000
     for plan in plans:
         assert not re.search(r"Seq Scan on queue_core_(job|attempt|ticket|evidence)", plan), plan
         assert "Bitmap Heap Scan on queue_core_job" not in plan, plan
