@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 ROWS = 50_000
 
-#: Three in four DONE, the rest waiting, leased and expired, in three lanes; attempts for all that were ever claimed.
+#: Three in four DONE, the rest waiting, resting, leased and expired, in three lanes; attempts for all that were ever claimed.
 FILL = """
 WITH t AS (
   INSERT INTO queue_core_ticket
@@ -31,14 +31,15 @@ e AS (
 j AS (
   INSERT INTO queue_core_job
     (lane_id, ticket_id, evidence_id, revision, severity, added_at, queued_at, deadline, urgency, max_attempts,
-     state, fence, attempts, lease_until, result, finished_at)
+     state, fence, attempts, lease_until, result, finished_at, available_at)
   SELECT t.lane_id, t.id, e.id, 'v1', 0, %(t0)s, %(t0)s, %(t0)s + (1000 + n) * interval '1 s',
          %(t0)s + n * interval '1 s', 3,
          CASE WHEN n %% 4 > 0 THEN 'DONE' WHEN n %% 40 = 0 THEN 'LEASED' ELSE 'WAITING' END,
          CASE WHEN n %% 4 > 0 OR n %% 40 = 0 THEN 1 ELSE 0 END,
          CASE WHEN n %% 4 > 0 OR n %% 40 = 0 THEN 1 ELSE 0 END,
          CASE WHEN n %% 4 > 0 OR n %% 40 = 0 THEN %(t0)s + (n %% 500) * interval '1 s' END,
-         CASE WHEN n %% 4 > 0 THEN 'APPROVED' END, CASE WHEN n %% 4 > 0 THEN %(t0)s END
+         CASE WHEN n %% 4 > 0 THEN 'APPROVED' END, CASE WHEN n %% 4 > 0 THEN %(t0)s END,
+         CASE WHEN n %% 20 = 4 THEN %(t0)s + n * interval '1 s' END
   FROM t JOIN e ON e.ticket_id = t.id RETURNING id, lane_id, state, fence, lease_until)
 INSERT INTO queue_core_attempt
   (job_id, lane_id, fence, key, worker, number, started_at, lease_until, ended_at, outcome)
