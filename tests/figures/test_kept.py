@@ -9,6 +9,7 @@ from django.db import connection, transaction
 from queue_core import contract, figures, tally
 from queue_core.contract import Ending
 from queue_core.figures import recount
+from queue_core.figures.folding import LOCK
 from queue_core.figures.rebuilding import rebuild
 from queue_core.models import FigureChange, Job, Lane, LaneMinute, LaneTotal, WaitingDue
 from queue_core.states import AttemptOutcome
@@ -195,3 +196,20 @@ def test_a_hot_lane_writes_one_row_a_statement() -> None:
     assert change.counts == {"claimed": 5, "wait.1": 5}
     assert change.totals == {"WAITING": -5, "LEASED": 5, "left.3": -5}
     assert connection.in_atomic_block
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_fold_beside_another_does_nothing_and_waits_for_nobody() -> None:
+    lane = make_lane()
+    waiting_job(lane)
+    other = connection.copy()
+    with other.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+        beside = figures.fold()
+        cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
+    other.close()
+
+    assert beside == 0
+    assert figures.fold() == 1
+    assert figures.fold() == 0
+    assert figures.totals([lane.pk])[lane.pk]["WAITING"] == 1
