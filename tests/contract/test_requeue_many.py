@@ -1,4 +1,5 @@
 from datetime import datetime
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -17,8 +18,8 @@ pytestmark = pytest.mark.django_db
 FIELDS = [field.attname for field in Job._meta.fields if field.attname not in ("id", "ticket_id", "evidence_id")]
 
 
-def requeue_many(deadlines: dict[int, datetime], *, when: float = 100) -> dict[int, ActOutcome]:
-    return contract.requeue_many(deadlines, clock=clock(when), person=leo(), reason="the model is back")
+def requeue_many(deadlines: dict[int, datetime], person: Any, *, when: float = 100) -> dict[int, ActOutcome]:
+    return contract.requeue_many(deadlines, clock=clock(when), person=person, reason="the model is back")
 
 
 def test_each_job_is_judged_for_itself() -> None:
@@ -26,7 +27,8 @@ def test_each_job_is_judged_for_itself() -> None:
     dead, looked_at, waiting, done = dead_job(lane), dead_job(lane), waiting_job(lane), done_job(lane)
     take(item_of(looked_at), rita(), when=50)
 
-    outcomes = requeue_many({job: at(1000) for job in (dead.pk, looked_at.pk, waiting.pk, done.pk, 10**9)}, when=60)
+    terms = {job: at(1000) for job in (dead.pk, looked_at.pk, waiting.pk, done.pk, 10**9)}
+    outcomes = requeue_many(terms, leo(), when=60)
 
     assert outcomes == {
         dead.pk: ActOutcome.DONE,
@@ -40,11 +42,11 @@ def test_each_job_is_judged_for_itself() -> None:
 
 
 def test_a_job_requeued_with_others_stands_as_one_requeued_alone() -> None:
-    lane = make_lane(max_attempts=5)
+    lane, lead = make_lane(max_attempts=5), leo()
     alone, together = dead_job(lane, severity=2), dead_job(lane, severity=2)
 
-    contract.requeue(alone.pk, deadline=at(900), clock=clock(100), person=leo(), reason="the model is back")
-    requeue_many({together.pk: at(900), dead_job(lane).pk: at(950)})
+    contract.requeue(alone.pk, deadline=at(900), clock=clock(100), person=lead, reason="the model is back")
+    requeue_many({together.pk: at(900), dead_job(lane).pk: at(950)}, lead)
 
     rows = {row["id"]: row for row in Job.objects.values()}
     assert [rows[alone.pk][name] for name in FIELDS] == [rows[together.pk][name] for name in FIELDS]
@@ -54,13 +56,13 @@ def test_a_job_requeued_with_others_stands_as_one_requeued_alone() -> None:
 
 
 def test_forty_take_no_more_statements_than_two() -> None:
-    lane = make_lane()
+    lane, lead = make_lane(), leo()
     jobs = [dead_job(lane).pk for _ in range(42)]
 
     with CaptureQueriesContext(connection) as of_two:
-        requeue_many({job: at(1000) for job in jobs[:2]})
+        requeue_many({job: at(1000) for job in jobs[:2]}, lead)
     with CaptureQueriesContext(connection) as of_forty:
-        requeue_many({job: at(1000) for job in jobs[2:]})
+        requeue_many({job: at(1000) for job in jobs[2:]}, lead)
 
     assert len(of_forty) == len(of_two)
     assert not Job.objects.exclude(state="WAITING").exists()
@@ -71,6 +73,6 @@ def test_a_deadline_that_is_over_and_too_many_jobs_are_refused_whole(deadlines: 
     dead = dead_job(make_lane())
 
     with pytest.raises(InvalidRequest):
-        requeue_many({dead.pk: at(1000), **deadlines})
+        requeue_many({dead.pk: at(1000), **deadlines}, leo())
 
     assert Job.objects.get().state == "DEAD"
