@@ -17,7 +17,7 @@ from queue_core.connections.answers import Answer, InputRejected, Misconfigured,
 from queue_core.connections.base import Call, Health
 from queue_core.connections.evidence_text import NoText
 from queue_core.connections.network.content import Content, content_of
-from queue_core.connections.network.loop import call_loop
+from queue_core.connections.network.loop import call_loop, warm
 from queue_core.connections.network.outcomes import SENTENCES, misconfigured
 from queue_core.connections.network.secret import Secret, key_named
 from queue_core.connections.network.sending import BadStatus, Terms, exchange
@@ -112,6 +112,7 @@ class NetworkConnection:
         return self.wire.categories(questions)
 
     def prepare(self) -> None:
+        warm()
         self.wire.load()
         # Calls run where no database may be touched; from here on the time is counted on.
         self._moment = (self.clock.now(), time.monotonic())

@@ -9,9 +9,10 @@ import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
-from queue_core.connections.network.transport import Clients
+from queue_core.connections.network.transport import Clients, tls
 
 
 @dataclass(slots=True)
@@ -38,6 +39,14 @@ def call_loop() -> CallLoop:
             threading.Thread(target=loop.run_forever, name="model-call-loop", daemon=True).start()
             _running = CallLoop(loop)
         return _running
+
+
+def warm() -> None:
+    """Load what the first call would load: in the loop it would keep every other call waiting."""
+    for name in ("httpcore2", "anyio._backends._asyncio"):
+        import_module(name)
+    tls()
+    call_loop()
 
 
 def _forget() -> None:

@@ -3,9 +3,12 @@
 It also notes how far a call got, since whether a call was surely not executed is a fact and no guess.
 """
 
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import cycle
 from typing import Any
 
 import httpx2
@@ -15,6 +18,8 @@ from queue_core.connections.network.secret import Secret
 #: More than the widest answer of a known wire (400 questions of some hundred options would be about as much).
 MAX_ANSWER = 4 * 1024 * 1024
 LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=500, keepalive_expiry=10.0)
+#: A pool looks through all its connections at each call and each end: one pool of two hundred took a third of the time.
+POOLS = 8
 PLACEHOLDER = "put-in-by-the-transport"
 
 
@@ -61,7 +66,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
     def __init__(self, secret: Secret, place: KeyPlace, inner: httpx2.AsyncBaseTransport | None = None) -> None:
         self._secret, self._place = secret, place
-        self._inner = inner or httpx2.AsyncHTTPTransport(retries=0, limits=LIMITS)
+        pools = [inner] if inner else [httpx2.AsyncHTTPTransport(tls(), retries=0, limits=LIMITS) for _ in range(POOLS)]
+        self._pools = pools
+        self._turn = cycle(pools)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         # A compressed answer's size is known only after it was unpacked.
@@ -71,7 +78,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             request.headers[self._place.header] = self._place.prefix + self._secret.reveal()
         trail = _trail.get() or Trail()
         request.extensions = {**request.extensions, "trace": _tracer(trail)}
-        response = await self._inner.handle_async_request(request)
+        response = await next(self._turn).handle_async_request(request)
         trail.status, trail.headers = response.status_code, response.headers
         await _refuse_early(response)
         assert isinstance(response.stream, httpx2.AsyncByteStream)
@@ -79,7 +86,14 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         return response
 
     async def aclose(self) -> None:
-        await self._inner.aclose()
+        for pool in self._pools:
+            await pool.aclose()
+
+
+@cache
+def tls() -> ssl.SSLContext:
+    """Certificates are checked. Read once a process: that takes a while."""
+    return httpx2.create_ssl_context()
 
 
 def _tracer(trail: Trail) -> Any:
