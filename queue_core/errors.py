@@ -43,3 +43,7 @@ class NotPermitted(Exception):
 
 class ConfigurationFault(Exception):
     """A connection, policy or lane is set up so that it cannot work. The sentence says what to change."""
+
+
+class BenchFault(Exception):
+    """The bench cannot go on: what it needs is not there, or one of its clients failed. The sentence says which."""
