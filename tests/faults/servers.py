@@ -119,6 +119,7 @@ class RabbitNode:
         self.folder = made
         self.name = f"rb{port}@localhost"
         self._node: subprocess.Popen[bytes] | None = None
+        self._mapper: subprocess.Popen[bytes] | None = None
         (made / "rabbitmq.conf").write_text(
             f"listeners.tcp.1 = 127.0.0.1:{port}\nloopback_users = none\nvm_memory_high_watermark.absolute = 400MB\n"
             "disk_free_limit.absolute = 50MB\n"
@@ -144,6 +145,9 @@ class RabbitNode:
 
     def start(self) -> None:
         """Returns when it takes connections."""
+        if self._mapper is None:
+            # In the foreground and ours: the one that a node starts for itself is a daemon that outlives it.
+            self._mapper = subprocess.Popen(["epmd"], env=self.environment, stdin=subprocess.DEVNULL)
         with (self.folder / "node.log").open("ab") as log:
             self._node = subprocess.Popen(
                 [SERVER], env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -160,10 +164,12 @@ class RabbitNode:
         self._node = None
 
     def end(self) -> None:
-        """The node, and the port mapper that it started, which is a process of its own."""
+        """The node, and its port mapper."""
         if self._node is not None:
             self.kill()
-        subprocess.run(["epmd", "-kill"], env=self.environment, capture_output=True, timeout=30, check=False)
+        if self._mapper is not None:
+            self._mapper.kill()
+            self._mapper.wait(30)
 
     def _answers(self) -> bool:
         assert self._node is not None
