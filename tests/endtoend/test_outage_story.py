@@ -40,7 +40,10 @@ pytestmark = [pytest.mark.browser, pytest.mark.processes, pytest.mark.timeout(40
 WCAG = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
 SECOND = timedelta(seconds=1)
 RULES = [{"category": "insult", "reject_at": 0.85, "approve_below": 0.45, "reason_code": "insult"}]
-SHORT = {"soak_completions": 4, "soak_time": SECOND, "least_sample": 4, "max_error_ratio": 0.4}
+#: Wide enough that a model that is gone is told by its row of refusals, and only garbage throughout by its share.
+SHORT = {
+    "soak_completions": 4, "soak_time": SECOND, "least_sample": 4, "max_error_ratio": 0.9, "max_timeout_ratio": 1.0,
+}  # fmt: skip
 PLAN = (
     StagePlan(1, "probe", cap=2, **SHORT),
     StagePlan(2, "half", cap=4, **SHORT),
