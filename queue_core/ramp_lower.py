@@ -135,7 +135,7 @@ def force_policy(
     """Put a version of the lane's policy into force: a new run of the same stage at the same cap, to be soaked again.
 
     On hold it is in force from the next run on. `replaces`, if given, is the version that was shown as in force. Where
-    the lane asks for two persons, whoever made the version may not be the one: MADE_BY_THE_SAME. Raises InvalidRequest for
+    the lane asks for two persons, whoever made it may not be the one: MADE_BY_THE_SAME. Raises InvalidRequest for
     a policy of another lane, one whose rules or questions are broken, or one that the lane's connection cannot answer.
     """
     require(person, FORCE)

@@ -55,7 +55,9 @@ def networks(texts: Sequence[str]) -> tuple[Network, ...]:
     try:
         return tuple(ipaddress.ip_network(text.strip(), strict=False) for text in texts if text.strip())
     except ValueError as fault:
-        raise ImproperlyConfigured(f"TRUSTED_PROXIES: {fault}. Write networks such as 10.0.0.0/8, by commas.") from fault
+        raise ImproperlyConfigured(
+            f"TRUSTED_PROXIES: {fault}. Write networks such as 10.0.0.0/8, by commas."
+        ) from fault
 
 
 def _is_ours(address: Address, trusted: Sequence[Network]) -> bool:

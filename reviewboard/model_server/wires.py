@@ -110,9 +110,7 @@ def systemone(body: Json, fault: str) -> Json:
     text = _text_of_input(body.get("state"))
     refuses = fault == "refuses" or is_marked(text, "refuse")
     bad = _bent(probability(text), fault)
-    answers = {
-        name: {"type": "refusal"} if refuses else _named(question, bad) for name, question in questions.items()
-    }
+    answers = {name: {"type": "refusal"} if refuses else _named(question, bad) for name, question in questions.items()}
     if fault == "miscount":
         answers.popitem()
     if fault == "extra":

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 ROWS = 50_000
 
-#: Three in four DONE, the rest waiting, resting, leased and expired, in three lanes; attempts for all that were ever claimed.
+#: Three in four DONE, the rest waiting, resting, leased and expired, in three lanes; attempts for all ever claimed.
 FILL = """
 WITH t AS (
   INSERT INTO queue_core_ticket

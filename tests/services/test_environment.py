@@ -76,7 +76,7 @@ def test_real_servers_without_a_secret_or_hosts_are_refused(tmp_path: Path, miss
 
 
 def test_a_short_secret_is_refused_with_the_least_length_and_not_shown(tmp_path: Path) -> None:
-    with pytest.raises(ImproperlyConfigured, match="SECRET_KEY has 7 characters.*at least 32") as refused:
+    with pytest.raises(ImproperlyConfigured, match=r"SECRET_KEY has 7 characters.*at least 32") as refused:
         read(tmp_path, **{**WHOLE, "SECRET_KEY": "hunter2"})
 
     assert "hunter2" not in str(refused.value)
