@@ -40,6 +40,19 @@ FROM t JOIN e ON e.ticket_id = t.id
 """
 
 
+#: Ended attempts, as any queue that has run has them: a plan made while they are few would be a walk of their table for
+#: as long as its session lasts. Of fences that no claim will reach.
+HISTORY = """
+INSERT INTO queue_core_attempt
+  (job_id, lane_id, fence, key, worker, number, started_at, lease_until, ended_at, outcome)
+SELECT id, lane_id, 1000000000 + n, gen_random_uuid(), 'bench', 1, %(now)s - interval '1 day',
+       %(now)s - interval '1 day', %(now)s - interval '1 day', 'released'
+FROM (SELECT id, lane_id FROM queue_core_job LIMIT %(jobs)s) jobs, generate_series(1, %(each)s) n
+ON CONFLICT DO NOTHING
+"""
+HISTORY_JOBS, HISTORY_EACH = 1000, 100
+
+
 def make_lanes(number: int = LANES, *, kind: str = "none", cap: int = 10_000, name: str = "bench") -> list[int]:
     """Lanes in their last stage, each with a policy. The first can be the one hot lane."""
     ReasonCode.objects.get_or_create(code=GROUND, defaults={"title": GROUND})
@@ -63,6 +76,9 @@ def fill(lane_ids: list[int], jobs: int, *, say: Callable[[int], object] = lambd
             with connection.cursor() as cursor:
                 cursor.execute(FILL, values)
             say(last - first + 1)
+        if first == 1:
+            with connection.cursor() as cursor:
+                cursor.execute(HISTORY, {"now": now, "jobs": HISTORY_JOBS, "each": HISTORY_EACH})
     analyze()
 
 
