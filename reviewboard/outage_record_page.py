@@ -97,9 +97,13 @@ def caps_text(outage: Outage, proposed: Sequence[LaneProposal]) -> str:
         "last": count(sum(one.last_cap or 0 for one in proposed)),
     }
     if total is None:
-        text = _("Now the lanes may call %(now)s at once, at their last stages %(last)s. The connection sets no limit.")
+        text = _(
+            "Calls at once: the lanes may run %(now)s now, %(last)s at their last stages. The connection sets no limit."
+        )
         return text % values
-    text = _("Now the lanes may call %(now)s at once, at their last stages %(last)s. The connection takes %(total)s.")
+    text = _(
+        "Calls at once: the lanes may run %(now)s now, %(last)s at their last stages. The connection takes %(total)s."
+    )
     return text % {**values, "total": count(total)}
 
 
@@ -155,8 +159,8 @@ def _waits(waits: Waits | None) -> list[tuple[Text, Text]]:
         text = _("nothing was claimed")
     else:
         text = ngettext(
-            "of %(claims)s claim half waited less than %(half)s, 95 of 100 less than %(most)s",
-            "of %(claims)s claims half waited less than %(half)s, 95 of 100 less than %(most)s",
+            "%(claims)s claim: half waited less than %(half)s, 95 of 100 less than %(most)s",
+            "%(claims)s claims: half waited less than %(half)s, 95 of 100 less than %(most)s",
             waits.claims,
         ) % {"claims": count(waits.claims), "half": _bound(waits.half), "most": _bound(waits.most)}
     return [(_("Waits before a claim"), text), (_("Longest wait seen"), duration(waits.oldest))]

@@ -98,8 +98,8 @@ def _people(found: WhatIf) -> str:
     if not found.decided:
         return ""
     return ngettext(
-        "People decided %(decided)s that it would decide too, and %(agreed)s of it in the same way.",
-        "People decided %(decided)s that it would decide too, and %(agreed)s of them in the same way.",
+        "%(decided)s was decided by people and would be decided by it too: %(agreed)s in the same way.",
+        "%(decided)s were decided by people and would be decided by it too: %(agreed)s in the same way.",
         found.decided,
     ) % {"decided": count(found.decided), "agreed": count(found.agreed)}
 

@@ -170,7 +170,7 @@ def _act_what(acted: Acted) -> str:
         ),
         RampOutcome.UNCHANGED: _("Nothing was changed: it stands so already."),
         RampOutcome.NOTHING_KEPT_BACK: _("This run keeps no decisions back any more."),
-        RampOutcome.OTHERS_KEPT_BACK: _("Another number of decisions is kept back than you saw. Look once more."),
+        RampOutcome.OTHERS_KEPT_BACK: _("The number of decisions kept back is not the one you saw. Look once more."),
         RampOutcome.SAME_PERSON: _("Two persons raise this lane: you raised that stage, so another must accept it."),
     }[acted.outcome]
 

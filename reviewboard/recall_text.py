@@ -84,11 +84,7 @@ def recall_conflict(acted: RecallActed) -> Conflict:
     if acted.outcome == RecallActOutcome.NOTHING:
         what = _("There is nothing to recall.")
     else:
-        text = ngettext(
-            "There is another number of decisions than you saw: %(number)s now. Look once more.",
-            "There is another number of decisions than you saw: %(number)s now. Look once more.",
-            acted.count,
-        )
+        text = _("The number of decisions is not the one you saw: it is %(number)s now. Look once more.")
         what = text % {"number": count(acted.count)}
     who = _("%(person)s recalled last.") % {"person": acted.by.get_username()} if acted.by is not None else ""
     return Conflict(what=what, who=who, at=acted.at)

@@ -80,7 +80,7 @@ def test_another_number_than_was_shown_is_a_conflict_that_keeps_the_reason(clien
     refused = client.post(url, sent | {"recall-shown": "7"})
 
     assert refused.status_code == 409
-    assert "There is another number of decisions than you saw: 1 now." in text(refused)
+    assert "The number of decisions is not the one you saw: it is 1 now." in text(refused)
     assert WHY in text(refused)
     assert not Recall.objects.exists()
 
@@ -126,7 +126,7 @@ def test_a_lead_accepts_what_a_held_run_kept_back(client, cast) -> None:
 
     assert "2 decisions are kept back: no raise will let them go." in text(page)
     assert (old.status_code, short.status_code) == (409, 422)
-    assert "Another number of decisions is kept back than you saw." in text(old)
+    assert "The number of decisions kept back is not the one you saw." in text(old)
     assert "2 decisions go out." in text(done)
     assert set(Message.objects.filter(kind="decision").values_list("state", flat=True)) == {"ready"}
 

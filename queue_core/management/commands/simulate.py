@@ -184,7 +184,7 @@ def _numbers(text: str, *, field: str) -> list[float]:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError as fault:
-        raise InvalidRequest(_("Write numbers parted by commas, as 70,20,8,2."), field=field) from fault
+        raise InvalidRequest(_("Write numbers separated by commas, as 70,20,8,2."), field=field) from fault
 
 
 def _label(one: Played, plans: Sequence[Plan]) -> str:
