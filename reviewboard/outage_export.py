@@ -8,13 +8,12 @@ from typing import Any
 
 from queue_core.models import OutageEntry
 from queue_core.outage_record import Record
+from queue_core.spreadsheet import safe_cell
 from reviewboard.outage_text import entry_text
 
 #: A log longer than this is cut off, and says so.
 MOST_ENTRIES = 10_000
 COLUMNS = ("kind", "at", "lane", "by", "name", "value", "reason", "override_reason")
-#: A spreadsheet takes a cell that begins so for a formula.
-DANGEROUS = ("=", "+", "-", "@", "\t", "\r", "\n", "\N{FULLWIDTH EQUALS SIGN}")
 
 
 def as_json(record: Record) -> dict[str, Any]:
@@ -64,13 +63,6 @@ def as_csv(record: Record) -> str:
     for row in _rows(record):
         writer.writerow([safe_cell(row.get(name)) for name in COLUMNS])
     return out.getvalue()
-
-
-def safe_cell(value: Any) -> Any:
-    """A text that a spreadsheet would run as a formula begins with an apostrophe instead. Numbers stay numbers."""
-    if isinstance(value, str) and value.lstrip(" ").startswith(DANGEROUS):
-        return f"'{value}"
-    return value
 
 
 def entries(record: Record) -> Iterable[OutageEntry]:

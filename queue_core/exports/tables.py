@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 from django.utils.translation import gettext as _
 
 from queue_core.errors import ConfigurationFault
+from queue_core.spreadsheet import safe_cell
 
 type Cell = str | int | float | bool | datetime | list[str] | None
 type Row = Sequence[Cell]
@@ -40,16 +41,6 @@ class Table:
     @property
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
-
-
-#: Where a cell begins with one of these a spreadsheet may run it (OWASP, "CSV injection"): also the wide forms that
-#: some of them take for the narrow ones, and what they pass over before looking.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-
-
-def safe_cell(text: str) -> str:
-    """A text that stays text in a spreadsheet: an apostrophe before whatever could begin a formula."""
-    return f"'{text}" if text.lstrip(" \u00a0\ufeff").startswith(FORMULA_STARTS) else text
 
 
 def write_ndjson(out: BinaryIO, table: Table, batches: Iterable[Sequence[Row]]) -> int:

@@ -15,8 +15,9 @@ from django.core.management import CommandError, call_command
 from queue_core import people
 from queue_core.errors import ConfigurationFault, InvalidRequest
 from queue_core.exports import Column, Kind, Period, Table, decisions, files, reading, statements, transparency
-from queue_core.exports.tables import WRITERS, safe_cell, write_csv, write_ndjson, write_parquet
+from queue_core.exports.tables import WRITERS, write_csv, write_ndjson, write_parquet
 from queue_core.models import Decision, Item, ReasonCode
+from queue_core.spreadsheet import safe_cell
 from tests.factories import T0, at, clock, dead_job, done_job, make_ground, make_lane
 from tests.people.cast import rita
 

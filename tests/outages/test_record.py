@@ -11,7 +11,7 @@ from queue_core import contract, figures, outage_record, ramp, roles
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.errors import InvalidRequest, NotPermitted
 from queue_core.models import AuditEntry, Lane, Outage, OutageEntry
-from reviewboard.outage_export import safe_cell
+from queue_core.spreadsheet import safe_cell
 from tests.board.scene import a_connection, a_lane, ago, break_down, fill, start, work, workers_seen
 from tests.factories import at, clock, dead_job, make_connection, make_lane
 
