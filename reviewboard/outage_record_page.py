@@ -154,7 +154,7 @@ def _deaths(record: Record) -> str:
 
 def _waits(waits: Waits | None) -> list[tuple[Text, Text]]:
     if waits is None:
-        return [(_("Waits"), _("not kept any more"))]
+        return [(_("Waits before a claim"), _("not kept any more"))]
     if not waits.claims:
         text = _("nothing was claimed")
     else:
