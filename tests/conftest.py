@@ -66,6 +66,16 @@ def _serve_static_as_written() -> None:
     settings.MIDDLEWARE.remove("whitenoise.middleware.WhiteNoiseMiddleware")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long tests run where they are asked for: by -m, or each by its own name."""
+    if config.getoption("markexpr") or any("::" in arg for arg in config.args):
+        return
+    long = [item for item in items if item.get_closest_marker("long")]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     if _server is not None:
         _server.stop()
