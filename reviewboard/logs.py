@@ -66,6 +66,8 @@ def configure(level: str) -> dict[str, Any]:
             "celery.worker.strategy": {"level": "WARNING"},
             "celery.app.trace": {"level": "WARNING"},
             "celery.beat": {"level": "WARNING"},
+            # A line for each sign-in, with its name; lockouts are in the audit.
+            "axes": {"level": "WARNING"},
             # Below this they log requests, with what is asked about whom.
             "httpx2": {"level": "WARNING"},
             "httpcore2": {"level": "WARNING"},

@@ -108,10 +108,8 @@ def test_a_lane_whose_figures_could_never_be_read_is_not_called_healthy(lane) ->
     assert figures.state_of(unread).needs_somebody
 
 
-def test_soak_counts_the_runs_own_completions_no_further_than_needed(lane) -> None:
-    lane.run.soak_completions = 2
-    lane.run.soak_time = timedelta(seconds=300)
-    lane.run.save()
+def test_soak_counts_the_runs_own_completions_no_further_than_needed() -> None:
+    lane = make_lane(number=4, run={"soak_completions": 2, "soak_time": timedelta(seconds=300)})
     for number in range(3):
         done_job(lane, added=10 + number, claimed=20 + number, completed=30 + number)
 
