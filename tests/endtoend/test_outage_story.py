@@ -117,6 +117,7 @@ def look(page: Page, name: str, *, axe: bool = True) -> None:
     page.emulate_media(color_scheme="light")
 
 
+@pytest.mark.long
 def test_an_outage_from_its_hold_to_its_record(workers, somebody, browse, model):
     lane = a_lane(model, PLAN, tickets=200)
     model.set(latency=0.1)
@@ -219,6 +220,7 @@ def _assert_record(page: Page, outage: Outage) -> None:
     assert all(one["figures"]["load"] for one in record["raises"])
 
 
+@pytest.mark.long
 def test_a_model_that_is_fast_and_wrong_passes_no_gate_and_its_decisions_are_recalled(workers, somebody, browse, model):
     plan = (
         StagePlan(1, "probe", cap=2, keeps_back=True, max_wrong_ratio=0.2, **SHORT),

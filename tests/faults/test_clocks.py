@@ -68,6 +68,7 @@ def test_a_clock_five_minutes_off_ends_no_lease_and_no_ticket(staged_settings: N
     assert (held.state, held.fence) == ("LEASED", 1)
 
 
+@pytest.mark.long
 def test_workers_whose_clocks_are_ten_minutes_apart_work_on_one_lane(
     staged_settings: None, stage: Stage, tmp_path: Path
 ) -> None:

@@ -70,6 +70,7 @@ def test_a_database_that_restarts_and_sessions_that_are_cut_lose_nothing(
         assert_sound(lane)
 
 
+@pytest.mark.long
 def test_a_broker_that_stands_still_and_is_then_killed_loses_nothing(
     staged_settings: None, stage: Stage, folder: Path
 ) -> None:
@@ -102,6 +103,7 @@ def test_a_broker_that_stands_still_and_is_then_killed_loses_nothing(
         assert_sound(lane)
 
 
+@pytest.mark.long
 def test_the_main_path_works_on_rabbitmq_whose_node_is_killed(
     staged_settings: None, stage: Stage, folder: Path
 ) -> None:

@@ -59,6 +59,7 @@ def test_a_worker_killed_before_during_and_after_its_call_loses_no_ticket_and_de
     assert set(lost.values_list("outcome", flat=True)) == {"lease_expired"}
 
 
+@pytest.mark.long
 def test_with_one_try_each_a_kill_a_hang_and_an_error_all_end_dead_after_one_call(
     workers: Workers, tmp_path: Path
 ) -> None:
@@ -80,6 +81,7 @@ def test_with_one_try_each_a_kill_a_hang_and_an_error_all_end_dead_after_one_cal
     assert_sound(*lanes)
 
 
+@pytest.mark.long
 def test_two_schedulers_do_everything_once(workers: Workers, stage: Stage) -> None:
     """CEL-11: one look at the model a time, one death a deadline, one end a lease."""
     lane = make_staged_lane(stage, cap=4, **SHORT)
