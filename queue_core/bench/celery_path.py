@@ -15,8 +15,11 @@ from multiprocessing import get_context
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
-from celery import Celery, current_app, shared_task
+from celery import Celery, shared_task
+from celery.app import app_or_default
 from django.db import connection, transaction
+from kombu import Queue
+from kombu.exceptions import ChannelError, OperationalError
 
 from queue_core import wakeups
 from queue_core.bench import ground, stock
@@ -102,7 +105,7 @@ def plain_celery(database: ground.Database, *, jobs: int, seconds: float) -> Sli
         cursor.execute("ANALYZE bench_plain")
     with _own_queue() as app, app.producer_or_acquire() as producer:
         for row in range(1, jobs + 1):
-            end_row.apply_async(args=[row], producer=producer)
+            end_row.apply_async(args=(row,), producer=producer)
     ended = "SELECT count(*), extract(epoch FROM max(finished_at) - min(finished_at)) FROM bench_plain"
     return _work_off(database, f"{ended} WHERE finished_at IS NOT NULL", [], jobs, seconds, lambda: None)
 
@@ -141,7 +144,7 @@ def _watch(worker: SpawnProcess, is_over: Callable[[], bool], limit: float, wake
 @contextmanager
 def _own_queue() -> Iterator[Celery]:
     """This process sends to the bench's queue: workers of the site, at the same broker, never see its messages."""
-    app = current_app._get_current_object()  # noqa: SLF001  Celery has no public name for it
+    app = app_or_default()
     kept = {name: app.conf[name] for name in QUEUE_SETTINGS}
     use_own_queue(app)
     try:
@@ -172,5 +175,5 @@ def _end(worker: SpawnProcess) -> None:
 
 
 def _delete_queue() -> None:
-    with current_app.connection_for_write() as broker, contextlib.suppress(Exception):
-        broker.default_channel.queue_delete(QUEUE)
+    with app_or_default().connection_for_write() as broker, contextlib.suppress(OperationalError, ChannelError):
+        Queue(QUEUE, channel=broker.default_channel).delete()

@@ -3,7 +3,8 @@
 import os
 from typing import Any
 
-from celery import Celery, current_app
+from celery import Celery
+from celery.app import app_or_default
 from kombu import Queue
 
 QUEUE = "reviewboard-bench"
@@ -35,7 +36,7 @@ def serve(database: dict[str, Any], kind: str, factory: str) -> None:
 
     assert celery_path.end_row.name, "its task is known to the worker"
     ground.stand_on(database)
-    app = current_app._get_current_object()  # noqa: SLF001  Celery has no public name for it
+    app = app_or_default()
     use_own_queue(app)
     quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat", "-l", "ERROR")
     app.worker_main(["worker", "-Q", QUEUE, "-c", str(PROCESSES), "-n", "bench@%h", "-P", "prefork", *quiet])
