@@ -106,7 +106,7 @@ def test_a_queue_that_grows_says_by_how_much(client, vera, leo) -> None:
     client.force_login(vera)
 
     # Fifty in five whole minutes and what has passed of the present one.
-    assert re.search(r"GROWING by (8|9|10)/min", text(client.get("/")))
+    assert re.search(r"GROWING by (?:8\.\d|9\.\d|10)/min", text(client.get("/")))
 
 
 def test_a_lane_on_its_way_up_says_what_its_stage_has_to_show(client, vera, leo) -> None:
