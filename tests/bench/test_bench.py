@@ -29,6 +29,7 @@ def schemas() -> set[str]:
         return {row[0] for row in cursor.fetchall()}
 
 
+@pytest.mark.long
 @pytest.mark.processes
 @pytest.mark.timeout(900)
 @pytest.mark.django_db(transaction=True)

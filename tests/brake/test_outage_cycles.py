@@ -128,7 +128,12 @@ class Night:
 
 @pytest.mark.parametrize(
     ("condition", "tickets", "stage"),
-    [("down", 24, 1), ("overloaded", 12, 3), ("hanging", 12, 3), ("hanging", 3, 3)],
+    [
+        ("down", 24, 1),
+        pytest.param("overloaded", 12, 3, marks=pytest.mark.long),
+        pytest.param("hanging", 12, 3, marks=pytest.mark.long),
+        ("hanging", 3, 3),
+    ],
 )
 def test_ten_minutes_without_a_model_cost_no_ticket_its_budget(lead, condition, tickets, stage):
     """BRK-08: whatever stage it breaks in, over several cycles of hold and probe."""

@@ -103,6 +103,7 @@ def test_two_schedulers_do_everything_once(workers: Workers, stage: Stage) -> No
     assert stage.looks() <= (running.seen_at - running.started_at) / timedelta(seconds=8) + 1
 
 
+@pytest.mark.long
 def test_a_dead_scheduler_stops_the_flow_and_is_said_on_the_page(
     workers: Workers, stage: Stage, client: Any, django_user_model: Any
 ) -> None:

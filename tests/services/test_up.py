@@ -133,7 +133,7 @@ def test_after_kill_9_the_next_up_ends_what_was_left_and_serves_again(site) -> N
     launcher = site.up()
 
     assert site.answers() == 200
-    assert site.said().count("that an earlier run left behind") == len(left) == 4
+    assert site.said().count("that an earlier run left behind") == len(left) == 5
     assert site.pair.postgres.pid() == server
     assert not set(left.values()) & set(site.children().values())
     launcher.terminate()
@@ -153,6 +153,7 @@ def test_a_taken_port_is_refused_before_anything_starts(site) -> None:
     assert site.pair.postgres.pid() is None
 
 
+@pytest.mark.long
 def test_a_second_site_in_the_same_folder_is_refused_and_the_first_goes_on(site) -> None:
     launcher = site.up()
 
@@ -162,6 +163,7 @@ def test_a_second_site_in_the_same_folder_is_refused_and_the_first_goes_on(site)
     assert site.answers() == 200
 
 
+@pytest.mark.long
 def test_a_folder_that_cannot_be_written_is_said(site) -> None:
     site.var.write_text("a file where the folder should be")
 
@@ -172,6 +174,7 @@ def test_a_folder_that_cannot_be_written_is_said(site) -> None:
     site.var.unlink()
 
 
+@pytest.mark.long
 def test_other_machines_are_not_let_in_unasked(site) -> None:
     assert site.run("up", "--host", "0.0.0.0", "--port", str(site.port)) == 1
     assert "ALLOWED_HOSTS" in site.said()
@@ -214,6 +217,7 @@ def test_with_servers_of_ones_own_nothing_embedded_is_handled(site) -> None:
     assert "handles the embedded servers only" in site.said()
 
 
+@pytest.mark.long
 def test_up_on_servers_of_ones_own_starts_nothing_embedded(site) -> None:
     assert site.run("services", "start") == 0
     urls = {"DATABASE_URL": site.pair.postgres.url("reviewboard"), "CELERY_BROKER_URL": site.pair.valkey.url()}
