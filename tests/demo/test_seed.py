@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 import pytest
-from django.core.management import call_command
 
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Attempt, Decision, Item, Job, Lane, Outage
@@ -20,10 +19,7 @@ def seeded(django_db_setup: None, django_db_blocker: pytest.FixtureRequest):
         said: list[str] = []
         seed.prepare(said.append)
         yield said
-        call_command("flush", interactive=False, verbosity=0)
-        from queue_core import roles
-
-        roles.restore()
+        seed.wipe()
 
 
 @pytest.mark.django_db
