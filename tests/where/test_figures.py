@@ -200,6 +200,7 @@ def test_the_account_of_a_lane_holds_when_a_later_revision_came_in_for_another_l
 @pytest.mark.parametrize("is_on_hold", [True, False])
 def test_board_figures_of_a_filled_table_never_scan_it(is_on_hold: bool, monkeypatch) -> None:
     """PGQ-21: a refresh reads partial indexes and stops at its caps, whatever the tables hold."""
+    as_new()
     lane = make_lane(cap=None) if is_on_hold else make_lane()
     fill(lane, done=15_000, waiting=12_000)
     rebuild(clock=clock(3600))
@@ -215,6 +216,12 @@ def test_board_figures_of_a_filled_table_never_scan_it(is_on_hold: bool, monkeyp
     for plan in plans:
         assert not re.search(r"Seq Scan on queue_core_(job|attempt|ticket|evidence)", plan), plan
         assert "Bitmap Heap Scan on queue_core_job" not in plan, plan
+
+
+def as_new() -> None:
+    """Tables without what earlier tests left in them: dead rows and old statistics make other plans."""
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE queue_core_ticket CASCADE")
 
 
 def explained(plans: list[str]):
@@ -248,7 +255,7 @@ def fill(lane, *, done: int, waiting: int) -> None:
              ended_at, outcome, is_committed)
            SELECT id, lane_id, 1, gen_random_uuid(), 'w', 1, %(t)s, %(t)s, %(t)s, 'verdict', true
            FROM queue_core_job WHERE state = 'DONE'""",
-        "ANALYZE queue_core_ticket, queue_core_evidence, queue_core_job, queue_core_attempt, queue_core_item",
+        "ANALYZE",
     ]
     # A DONE job cannot be inserted past the contract, and forty thousand of them through it take too long.
     past_the_guards()
