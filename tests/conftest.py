@@ -13,6 +13,7 @@ from typing import Any
 
 import environ
 import pytest
+from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from reviewboard.embedded.postgres import EmbeddedPostgres
@@ -22,7 +23,14 @@ from tests.migrated import TEMPLATE, server_with_template
 #: Handed to xdist's processes, which inherit the environment of the one that started the server.
 SERVER = "REVIEWBOARD_TEST_DATABASE_URL"
 
-hypothesis_settings.register_profile("reviewboard", deadline=None, database=None)
+# The same examples each time in CI: what a new example finds is for whoever looks for it, not for the next commit.
+hypothesis_settings.register_profile(
+    "reviewboard",
+    deadline=None,
+    database=None,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 hypothesis_settings.load_profile("reviewboard")
 
 # Playwright's sync API runs a loop in the test's thread; Django would take it for async code and refuse the database.
