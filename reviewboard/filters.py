@@ -17,6 +17,11 @@ CURSOR = "page"
 MOST_NAME = 150
 
 
+def page_address(cursor: str) -> str:
+    """The address of a page of a list that has no filter, from its own page."""
+    return f"?{urlencode({CURSOR: cursor})}"
+
+
 @dataclass(frozen=True, slots=True)
 class _Filter:
     """Empty text means that a filter is not set."""
@@ -61,7 +66,7 @@ class JobsFilter(_Filter):
 
     @property
     def is_impossible(self) -> bool:
-        return "\0" in self.ticket or len(self.ticket) > MAX_ID or not _is_storable(self.ticket)
+        return not _is_storable(self.ticket, MAX_ID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +112,7 @@ class DeliveriesFilter(_Filter):
 
     @property
     def is_impossible(self) -> bool:
-        return "\0" in self.ticket or len(self.ticket) > MAX_ID or not _is_storable(self.ticket)
+        return not _is_storable(self.ticket, MAX_ID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +137,7 @@ class AuditFilter(_Filter):
 
     @property
     def is_impossible(self) -> bool:
-        return "\0" in self.who or len(self.who) > MOST_NAME or not _is_storable(self.who)
+        return not _is_storable(self.who, MOST_NAME)
 
 
 def _day(text: str) -> str:
@@ -146,6 +151,6 @@ def _one_of(value: str, known: Collection[str]) -> str:
     return value if value in known else ""
 
 
-def _is_storable(text: str) -> bool:
+def _is_storable(text: str, most: int) -> bool:
     """Half a surrogate pair, which a browser's escapes may make, is no text of any database."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    return len(text) <= most and "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)

@@ -4,16 +4,24 @@ The cursor holds the order, the filter and the direction that it was made for, a
 another list, or by somebody else, is page 1 with a notice.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.core import signing
+from django.db import OperationalError, connection, transaction
 from django.db.models import Model, Q, QuerySet
+from django.utils.translation import gettext as _
+
+from reviewboard.shapes import Pager
 
 SALT = "reviewboard.paging"
 FORWARD, BACKWARD = "f", "b"
+#: A list that takes longer says so, instead of standing in the way of claims.
+TIME_LIMIT = "3s"
+#: PostgreSQL's query_canceled.
+CANCELLED = "57014"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,27 @@ def read_page[M: Model](rows: QuerySet[M], order: Order, *, cursor: str, filter_
     if page is None:
         page = _first(rows, order, filter_hash, size)
     return Page(page.rows, page.previous, page.next, is_foreign=bool(cursor) and place is None)
+
+
+def read_in_time[T](read: Callable[[], T]) -> T | None:
+    """What `read` reads within TIME_LIMIT. None if it took longer: the page says that, and shows no list."""
+    try:
+        with transaction.atomic(), connection.cursor() as statement:
+            statement.execute("SELECT set_config('statement_timeout', %s, true)", [TIME_LIMIT])
+            return read()
+    except OperationalError as error:
+        if getattr(error.__cause__, "sqlstate", None) != CANCELLED:
+            raise
+        return None
+
+
+def pager_of(page: Page[Any], address: Callable[[str], str]) -> Pager:
+    """The links of a page to the ones beside it. `address` makes a cursor's address."""
+    return Pager(
+        previous_url=address(page.previous) if page.previous else "",
+        next_url=address(page.next) if page.next else "",
+        notice=_("That page belonged to another list. This is the first page.") if page.is_foreign else "",
+    )
 
 
 type _Place = tuple[str, list[Any]]

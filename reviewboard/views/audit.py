@@ -4,12 +4,10 @@ import csv
 import json
 from collections.abc import Iterable, Iterator
 
-from django.db import OperationalError, connection, transaction
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from queue_core import audit as auditing
@@ -19,15 +17,13 @@ from queue_core.spreadsheet import safe_cell
 from reviewboard.audit_text import CODES, COLUMNS, act_row, as_record
 from reviewboard.filters import CURSOR, AuditFilter
 from reviewboard.models import Person
-from reviewboard.paging import Order, Page, read_page
+from reviewboard.paging import Order, Page, pager_of, read_in_time, read_page
 from reviewboard.reader import day_bounds
-from reviewboard.shapes import Pager
 from reviewboard.views.permits import needs, person_of
 
 NEWEST_FIRST = Order("newest", ("-pk",))
 PAGE_SIZE = 50
 RIGHT = "view_auditentry"
-TIME_LIMIT = "3s"
 #: One read of an export; each in a transaction of its own, so that no export is the old snapshot that slows the claims.
 CHUNK = 1_000
 MOST_EXPORTED = 500_000
@@ -39,7 +35,7 @@ TYPES = {"csv": "text/csv; charset=utf-8", "ndjson": "application/x-ndjson"}
 def audit(request: HttpRequest) -> HttpResponse:
     lanes = list(Lane.objects.order_by("name"))
     chosen = AuditFilter.read(request.GET, lanes=[lane.name for lane in lanes], acts=CODES)
-    page = _read_in_time(chosen, lanes, request.GET.get(CURSOR, ""))
+    page = read_in_time(lambda: _page(chosen, lanes, request.GET.get(CURSOR, "")))
     context = {
         "nav": "audit",
         "as_of": DATABASE_CLOCK.now(),
@@ -48,7 +44,7 @@ def audit(request: HttpRequest) -> HttpResponse:
         "acts": sorted(CODES.items(), key=lambda act: str(act[1])),
         "rows": [act_row(entry) for entry in page.rows] if page else [],
         "is_too_slow": page is None,
-        "pager": _pager(chosen, page) if page else None,
+        "pager": pager_of(page, lambda cursor: chosen.url(reverse("audit"), cursor=cursor)) if page else None,
         "head": auditing.head(),
         "exports": [(kind, chosen.url(reverse("audit_export", args=[kind]))) for kind in TYPES],
         "most_exported": MOST_EXPORTED,
@@ -66,14 +62,17 @@ def export(request: HttpRequest, kind: str) -> HttpResponse | StreamingHttpRespo
     chosen = AuditFilter.read(request.GET, lanes=[lane.name for lane in lanes], acts=CODES)
     person = person_of(request)
     now = DATABASE_CLOCK.now()
-    auditing.record(
-        "audit.exported", now=now, actor=person, subject=person, after={"as": kind, "filter": chosen.query()},
-        address=request.META.get("REMOTE_ADDR"),
-    )  # fmt: skip
+    exported = {"as": kind, "filter": chosen.query()}
+    auditing.record("audit.exported", now=now, actor=person, subject=person, after=exported)
     write = _as_csv if kind == "csv" else _as_ndjson
     answer = StreamingHttpResponse(write(_in_chunks(_filtered(chosen, lanes))), content_type=TYPES[kind])
     answer["Content-Disposition"] = f'attachment; filename="audit-{now:%Y-%m-%d-%H%M%S}.{kind}"'
     return answer
+
+
+def _page(chosen: AuditFilter, lanes: Iterable[Lane], cursor: str) -> Page[AuditEntry]:
+    rows = _filtered(chosen, lanes)
+    return read_page(rows, NEWEST_FIRST, cursor=cursor, filter_hash=chosen.hash, size=PAGE_SIZE)
 
 
 def _filtered(chosen: AuditFilter, lanes: Iterable[Lane]) -> QuerySet[AuditEntry]:
@@ -94,19 +93,6 @@ def _filtered(chosen: AuditFilter, lanes: Iterable[Lane]) -> QuerySet[AuditEntry
     if until is not None:
         found = found.filter(at__lt=until)
     return found
-
-
-def _read_in_time(chosen: AuditFilter, lanes: Iterable[Lane], cursor: str) -> Page[AuditEntry] | None:
-    """None if the database did not answer in time; the page says so."""
-    try:
-        with transaction.atomic(), connection.cursor() as statement:
-            statement.execute("SELECT set_config('statement_timeout', %s, true)", [TIME_LIMIT])
-            rows = _filtered(chosen, lanes)
-            return read_page(rows, NEWEST_FIRST, cursor=cursor, filter_hash=chosen.hash, size=PAGE_SIZE)
-    except OperationalError as error:
-        if getattr(error.__cause__, "sqlstate", None) != "57014":
-            raise
-        return None
 
 
 def _in_chunks(found: QuerySet[AuditEntry]) -> Iterator[AuditEntry]:
@@ -141,12 +127,3 @@ def _as_ndjson(entries: Iterable[AuditEntry]) -> Iterator[str]:
 
 def _flat(value: object) -> object:
     return json.dumps(value, ensure_ascii=False, sort_keys=True) if isinstance(value, dict) else value
-
-
-def _pager(chosen: AuditFilter, page: Page[AuditEntry]) -> Pager:
-    path = reverse("audit")
-    return Pager(
-        previous_url=chosen.url(path, cursor=page.previous) if page.previous else "",
-        next_url=chosen.url(path, cursor=page.next) if page.next else "",
-        notice=_("That page belonged to another list. This is the first page.") if page.is_foreign else "",
-    )

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import OperationalError, connection, transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from queue_core import relay
@@ -19,9 +17,9 @@ from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Delivery, DeliveryTry, Endpoint, Lane
 from queue_core.states import DeliveryState, MessageKind
 from reviewboard.delivery_text import STATE_TONES, answer_text, endpoint_row, tries_text
-from reviewboard.filters import CURSOR, DeliveriesFilter
-from reviewboard.paging import Order, Page, read_page
-from reviewboard.shapes import Conflict, Pager, Tone
+from reviewboard.filters import CURSOR, DeliveriesFilter, page_address
+from reviewboard.paging import Order, Page, pager_of, read_in_time, read_page
+from reviewboard.shapes import Conflict, Tone
 from reviewboard.ticket_search import ticket_ids
 from reviewboard.views.access import may
 from reviewboard.views.permits import needs
@@ -30,7 +28,6 @@ NEWEST_FIRST = Order("newest", ("-pk",))
 OLDEST_FIRST = Order("tries", ("number",))
 PAGE_SIZE = 50
 RIGHT = "manage_deliveries"
-TIME_LIMIT = "3s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +49,7 @@ def answer_with_deliveries(
     now = DATABASE_CLOCK.now()
     names = list(Endpoint.objects.order_by("name").values_list("name", flat=True))
     chosen = DeliveriesFilter.read(request.GET, endpoints=names)
-    page = _read_in_time(chosen, request.GET.get(CURSOR, ""))
+    page = read_in_time(lambda: _page(chosen, request.GET.get(CURSOR, "")))
     lanes = {lane.pk: str(lane) for lane in Lane.objects.all()}
     context = {
         "nav": "deliveries",
@@ -65,7 +62,7 @@ def answer_with_deliveries(
         "kinds": MessageKind.values,
         "rows": log_rows(page.rows) if page else [],
         "is_too_slow": page is None,
-        "pager": _pager(chosen, page) if page else None,
+        "pager": pager_of(page, lambda cursor: chosen.url(reverse("deliveries"), cursor=cursor)) if page else None,
         "replay_url": chosen.url(reverse("deliveries_replay")),
         "may_configure": may(request, "change_endpoint"),
     }
@@ -92,17 +89,9 @@ def _ids(name: str) -> QuerySet[Endpoint, int]:
     return Endpoint.objects.filter(name=name).values_list("pk", flat=True)
 
 
-def _read_in_time(chosen: DeliveriesFilter, cursor: str) -> Page[Delivery] | None:
-    """None if the database did not answer in time; the page says so."""
-    try:
-        with transaction.atomic(), connection.cursor() as statement:
-            statement.execute("SELECT set_config('statement_timeout', %s, true)", [TIME_LIMIT])
-            rows = filtered(chosen).select_related("ticket", "lane", "endpoint", "message")
-            return read_page(rows, NEWEST_FIRST, cursor=cursor, filter_hash=chosen.hash, size=PAGE_SIZE)
-    except OperationalError as error:
-        if getattr(error.__cause__, "sqlstate", None) != "57014":
-            raise
-        return None
+def _page(chosen: DeliveriesFilter, cursor: str) -> Page[Delivery]:
+    rows = filtered(chosen).select_related("ticket", "lane", "endpoint", "message")
+    return read_page(rows, NEWEST_FIRST, cursor=cursor, filter_hash=chosen.hash, size=PAGE_SIZE)
 
 
 def log_rows(found: Sequence[Delivery]) -> list[LogRow]:
@@ -140,18 +129,6 @@ def delivery(request: HttpRequest, pk: int) -> HttpResponse:
         "tries": tries,
         "body": json.dumps(relay.envelope(found.message), ensure_ascii=False, indent=2),
         "can_replay": relay.replayable(Delivery.objects.filter(pk=pk)).exists(),
-        "pager": Pager(
-            previous_url=f"?{CURSOR}={page.previous}" if page.previous else "",
-            next_url=f"?{CURSOR}={page.next}" if page.next else "",
-        ),
+        "pager": pager_of(page, page_address),
     }
     return render(request, "deliveries/delivery.html", context)
-
-
-def _pager(chosen: DeliveriesFilter, page: Page[Delivery]) -> Pager:
-    path = reverse("deliveries")
-    return Pager(
-        previous_url=chosen.url(path, cursor=page.previous) if page.previous else "",
-        next_url=chosen.url(path, cursor=page.next) if page.next else "",
-        notice=_("That page belonged to another list. This is the first page.") if page.is_foreign else "",
-    )

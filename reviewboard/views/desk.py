@@ -23,8 +23,7 @@ from reviewboard.filters import CURSOR, ItemsFilter
 from reviewboard.item_text import cause_text
 from reviewboard.live import LiveVersion, page_or_partial, wants_partial
 from reviewboard.models import Person
-from reviewboard.paging import Order, Page, read_page
-from reviewboard.shapes import Pager
+from reviewboard.paging import Order, Page, pager_of, read_page
 from reviewboard.views.permits import needs, person_of
 
 #: A group of more than this is one line only; its items are behind the line.
@@ -81,7 +80,7 @@ def _lists(
         "reach": people.reach(held, now=now) if held else None,
         "groups": _group_lines(groups, lanes) if not chosen.kind else [],
         "items": page.rows,
-        "pager": _pager(chosen, page),
+        "pager": pager_of(page, lambda cursor: chosen.url(reverse("desk"), cursor=cursor)),
         "may_decide": people.may(person, "decide_item"),
         "may_pull": people.may(person, "pull_job") and people.may(person, "decide_item"),
         "may_requeue": people.may(person, "requeue_item"),
@@ -101,15 +100,6 @@ def _page(request: HttpRequest, chosen: ItemsFilter, lanes: Sequence[Lane], grou
                 items = items.exclude(Q(lane_id=group.lane_id, kind=group.kind, cause=group.cause))
     cursor = request.GET.get(CURSOR, "")
     return read_page(items, ORDER, cursor=cursor, filter_hash=chosen.hash, size=PAGE_SIZE)
-
-
-def _pager(chosen: ItemsFilter, page: Page[Item]) -> Pager:
-    path = reverse("desk")
-    return Pager(
-        previous_url=chosen.url(path, cursor=page.previous) if page.previous else "",
-        next_url=chosen.url(path, cursor=page.next) if page.next else "",
-        notice=_("That page belonged to another list. This is the first page.") if page.is_foreign else "",
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
-from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
@@ -15,12 +14,11 @@ from queue_core.errors import InvalidRequest
 from queue_core.models import Lane, Outage, OutageEntry
 from queue_core.ramp import OutageOutcome
 from reviewboard import outage_export, outage_page, outage_record_page
-from reviewboard.filters import CURSOR
+from reviewboard.filters import CURSOR, page_address
 from reviewboard.lane_forms import CloseOutageForm
 from reviewboard.outage_forms import HandOverForm, NoteForm
 from reviewboard.outage_text import close_conflict, unsteady_text
-from reviewboard.paging import Order, Page, read_page
-from reviewboard.shapes import Pager
+from reviewboard.paging import Order, pager_of, read_page
 from reviewboard.views.access import lane_to_declare_steady, may
 from reviewboard.views.lane import answer_with_lane
 from reviewboard.views.lane_acts import CONFLICT, UNPROCESSABLE, add_fault, done
@@ -43,7 +41,7 @@ def outages(request: HttpRequest) -> HttpResponse:
         "as_of": now,
         "rows": outage_page.rows(page.rows, now=now),
         "may_open": may(request, "manage_outage"),
-        "pager": _pager(page),
+        "pager": pager_of(page, page_address),
     }
     return render(request, "outages/outages.html", context)
 
@@ -73,7 +71,7 @@ def answer_with_outage(
         "lanes": lanes,
         "record": outage_record_page.page_of(record, now=now),
         "log": outage_page.log(page.rows),
-        "pager": _pager(page),
+        "pager": pager_of(page, page_address),
         **(_what_is_left(lanes) if found.closed_at is None else {}),
         **(_forms(request, found, lanes) if may(request, "manage_outage") else {}),
         **(bound or {}),
@@ -119,14 +117,6 @@ def _forms(request: HttpRequest, found: Outage, lanes: Sequence[Lane]) -> dict[s
 def _what_is_left(lanes: Sequence[Lane]) -> dict[str, Any]:
     missing = [unsteady_text(lane) for lane in lanes if not ramp.is_steady(lane)]
     return {"missing": missing, "can_be_closed": not missing}
-
-
-def _pager(page: Page[Any]) -> Pager:
-    return Pager(
-        previous_url=f"?{urlencode({CURSOR: page.previous})}" if page.previous else "",
-        next_url=f"?{urlencode({CURSOR: page.next})}" if page.next else "",
-        notice=_("That page belonged to another list. This is the first page.") if page.is_foreign else "",
-    )
 
 
 @require_POST
