@@ -10,6 +10,7 @@ from queue_core import contract, hold, roles
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Decision, Item, KnownAnswer, KnownReply, Lane, LaneMinute, Message, Outage, Stage
 from tests.board.scene import a_lane, break_down, fill, judged, run_some, start, work, workers_seen
+from tests.browsing import pages, signed_in
 from tests.factories import make_run
 from tests.lane.test_policy_and_outage import another_version
 
@@ -21,27 +22,10 @@ RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "be
 
 
 @pytest.fixture
-def open_page(chromium: Browser, live_server, client, leo, settings):
-    client.force_login(leo)
-    sent = client.cookies[settings.SESSION_COOKIE_NAME]
-    cookies = [{"name": settings.SESSION_COOKIE_NAME, "value": sent.value, "url": live_server.url}]
-    contexts, complaints = [], []
-
-    def open_it(path: str, **options) -> Page:
-        context = chromium.new_context(base_url=live_server.url, **options)
-        contexts.append(context)
-        context.add_cookies(cookies)
-        page = context.new_page()
-        page.set_default_timeout(10_000)
-        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(path)
-        return page
-
-    yield open_it
-    for context in contexts:
-        context.close()
-    assert [text for text in complaints if not text.startswith(BROWSERS_OWN)] == []
+def open_page(chromium: Browser, live_server, client, leo):
+    cookies = signed_in(client, leo, live_server.url)
+    with pages(chromium, live_server.url, excused=BROWSERS_OWN) as open_it:
+        yield lambda path, **options: open_it(path, cookies, **options)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
+from tests.browsing import pages, signed_in
 from tests.look.gallery import HOSTILE
 from tests.look.living import STEERING, steer_anew
 
@@ -24,33 +25,14 @@ def steering():
 
 
 @pytest.fixture
-def cookies(live_server, gallery, client, olga, settings):
-    client.force_login(olga)
-    sent = client.cookies[settings.SESSION_COOKIE_NAME]
-    return [{"name": settings.SESSION_COOKIE_NAME, "value": sent.value, "url": live_server.url}]
+def cookies(live_server, gallery, client, olga):
+    return signed_in(client, olga, live_server.url)
 
 
 @pytest.fixture
 def open_page(chromium: Browser, live_server, cookies):
-    """Opens an address in a context of its own. Anything that the console complains of fails the test at its end."""
-    contexts, complaints = [], []
-
-    def open_it(path: str, *, signed_in: bool = True, **options) -> Page:
-        context = chromium.new_context(base_url=live_server.url, **options)
-        contexts.append(context)
-        if signed_in:
-            context.add_cookies(cookies)
-        page = context.new_page()
-        page.set_default_timeout(10_000)
-        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(path)
-        return page
-
-    yield open_it
-    for context in contexts:
-        context.close()
-    assert [text for text in complaints if not text.startswith(BROWSERS_OWN)] == []
+    with pages(chromium, live_server.url, excused=BROWSERS_OWN) as open_it:
+        yield lambda path, *, signed_in=True, **options: open_it(path, cookies if signed_in else (), **options)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from queue_core import relay
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Delivery
 from reviewboard import broker
+from tests.browsing import pages, signed_in
 from tests.factories import done_job, make_lane
 from tests.relay.conftest import deliver
 from tests.relay.receiver import answer
@@ -22,28 +23,11 @@ PICTURES = os.environ.get("REVIEWBOARD_PICTURES")
 
 
 @pytest.fixture
-def open_page(chromium: Browser, live_server, client, ada, settings, monkeypatch):
+def open_page(chromium: Browser, live_server, client, ada, monkeypatch):
     monkeypatch.setattr(broker, "is_reachable", lambda: True)
-    client.force_login(ada)
-    sent = client.cookies[settings.SESSION_COOKIE_NAME]
-    cookies = [{"name": settings.SESSION_COOKIE_NAME, "value": sent.value, "url": live_server.url}]
-    contexts, complaints = [], []
-
-    def open_it(path: str, **options) -> Page:
-        context = chromium.new_context(base_url=live_server.url, **options)
-        contexts.append(context)
-        context.add_cookies(cookies)
-        page = context.new_page()
-        page.set_default_timeout(10_000)
-        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(path)
-        return page
-
-    yield open_it
-    for context in contexts:
-        context.close()
-    assert complaints == []
+    cookies = signed_in(client, ada, live_server.url)
+    with pages(chromium, live_server.url) as open_it:
+        yield lambda path, **options: open_it(path, cookies, **options)
 
 
 def look(page: Page, name: str) -> None:
