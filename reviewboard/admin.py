@@ -126,7 +126,6 @@ class PersonAdmin(PersonAdminBase):
                     now=DATABASE_CLOCK.now(),
                     actor=person_of(request),
                     subject=person,
-                    address=request.META.get("REMOTE_ADDR"),
                 )
         return response
 
@@ -146,7 +145,6 @@ class PersonAdmin(PersonAdminBase):
                 subject=form.instance,
                 before={name: before[name] for name in changed} if change else None,
                 after={name: after[name] for name in changed},
-                address=request.META.get("REMOTE_ADDR"),
             )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db import connection
 
@@ -11,7 +11,6 @@ from queue_core.states import DeliveryState, EndpointState
 
 #: Read up to here and no further.
 COUNT_CAP = 10_001
-LAST_HOUR = timedelta(hours=1)
 
 WAITING = """
 SELECT e.id, w.number, w.oldest, h.number

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-MOST_HEADERS = 64 * 1024
 MOST_BODY = 64 * 1024 * 1024
 
 
