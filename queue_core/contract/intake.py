@@ -83,7 +83,7 @@ def add(ticket: NewTicket, *, clock: Clock) -> Job:
     Raises InvalidJob for an empty id or revision, a clock that is none, or a deadline that is not after now (even for
     a revision that is stored); RevisionConflict if the ticket has another current revision. Neither changes anything.
     """
-    judged = _name_fault(ticket) or _judge(ticket, read_clock(clock, InvalidJob))
+    judged = name_fault(ticket) or judge(ticket, read_clock(clock, InvalidJob))
     if isinstance(judged, InvalidJob):
         raise judged
     answer = receive(ticket, clock=clock)
@@ -104,7 +104,7 @@ def receive_many(tickets: Sequence[NewTicket], *, clock: Clock) -> list[Received
     order of keys. Locked first, two calls could wait for each other: one for a name that the other had inserted, that
     one for a row that the first held.
     """
-    unnamed = {place: fault for place, ticket in enumerate(tickets) if (fault := _name_fault(ticket)) is not None}
+    unnamed = {place: fault for place, ticket in enumerate(tickets) if (fault := name_fault(ticket)) is not None}
     names = {ticket.name for place, ticket in enumerate(tickets) if place not in unnamed}
     stored_before = set(_named(names).values_list("source", "external_id"))
     now = read_clock(clock, InvalidJob)
@@ -119,14 +119,14 @@ def receive_many(tickets: Sequence[NewTicket], *, clock: Clock) -> list[Received
 
 def _judge_new(
     tickets: Sequence[NewTicket], skipped: set[int], stored: set[Name], now: datetime
-) -> tuple[dict[Name, "_Sealed"], dict[int, InvalidJob]]:
+) -> tuple[dict[Name, "Sealed"], dict[int, InvalidJob]]:
     """The first good ticket of each new name, and by their places those before it that are refused."""
-    new: dict[Name, _Sealed] = {}
+    new: dict[Name, Sealed] = {}
     refused: dict[int, InvalidJob] = {}
     for place, ticket in enumerate(tickets):
         if place in skipped or ticket.name in stored or ticket.name in new:
             continue
-        sealed = _judge(ticket, now)
+        sealed = judge(ticket, now)
         if isinstance(sealed, InvalidJob):
             refused[place] = sealed
         else:
@@ -142,7 +142,7 @@ def supersede(ticket: NewTicket, *, replaces: str, clock: Clock) -> Received:
     Raises RevisionConflict, and changes nothing, unless `replaces` is the current revision. An open job of the old
     revision ends DEAD and is nobody's work; what was decided stays with its revision; an open item closes.
     """
-    fault = _name_fault(ticket)
+    fault = name_fault(ticket)
     if fault is not None:
         raise fault
     shelf = _Shelf({ticket.name})
@@ -155,7 +155,7 @@ def supersede(ticket: NewTicket, *, replaces: str, clock: Clock) -> Received:
         return known
     if row.current_revision != replaces:
         raise RevisionConflict("Another revision is current.", current=row.current_revision)
-    sealed = _judge(ticket, now)
+    sealed = judge(ticket, now)
     if isinstance(sealed, InvalidJob):
         raise sealed
     _end_open_jobs(row, DeadReason.SUPERSEDED, ItemEnd.SUPERSEDED, now)
@@ -180,7 +180,7 @@ def withdraw(*, source: str, external_id: str, clock: Clock) -> ActOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sealed:
+class Sealed:
     """A ticket that was judged good, with its evidence as the text that is stored."""
 
     ticket: NewTicket
@@ -197,7 +197,7 @@ class _Shelf:
         for job in Job.objects.filter(ticket__in=[row.pk for row in self.tickets.values()]).order_by("round"):
             self.jobs[job.ticket_id, job.revision] = job
 
-    def without_job(self, new: dict[Name, _Sealed]) -> list[tuple[Ticket, _Sealed]]:
+    def without_job(self, new: dict[Name, Sealed]) -> list[tuple[Ticket, Sealed]]:
         """Those that this very call inserted: a committed ticket has a job."""
         with_job = {ticket_id for ticket_id, _revision in self.jobs}
         return [(self.tickets[name], sealed) for name, sealed in new.items() if self.tickets[name].pk not in with_job]
@@ -225,7 +225,7 @@ class _Shelf:
         row = self.tickets.get(name)
         return row is not None and (row.pk, row.current_revision) not in self._stored
 
-    def store_jobs(self, pairs: list[tuple[Ticket, _Sealed]], now: datetime) -> None:
+    def store_jobs(self, pairs: list[tuple[Ticket, Sealed]], now: datetime) -> None:
         evidence = Evidence.objects.bulk_create([_evidence_row(row, sealed, now) for row, sealed in pairs])
         jobs = Job.objects.bulk_create(
             [_job_row(row, sealed.ticket, text, now) for (row, sealed), text in zip(pairs, evidence, strict=True)]
@@ -261,8 +261,8 @@ def _lock_tickets(names: set[Name]) -> dict[Name, Ticket]:
     return {(row.source, row.external_id): row for row in rows}
 
 
-def _judge(ticket: NewTicket, now: datetime) -> _Sealed | InvalidJob:
-    """What is new is sealed if it can be stored. Its names are good."""
+def judge(ticket: NewTicket, now: datetime) -> Sealed | InvalidJob:
+    """What is new is sealed if it can be stored. Its names are good (`name_fault`)."""
     if ticket.deadline is not None and not (is_instant(ticket.deadline) and ticket.deadline > now):
         return InvalidJob("The deadline is not after now.", field="deadline")
     if ticket.submitted_at is not None and not is_instant(ticket.submitted_at):
@@ -272,10 +272,11 @@ def _judge(ticket: NewTicket, now: datetime) -> _Sealed | InvalidJob:
         body.encode()
     except (TypeError, ValueError) as error:
         return InvalidJob(f"The evidence is no JSON that can be stored: {type(error).__name__}.", field="evidence")
-    return _Sealed(ticket, body)
+    return Sealed(ticket, body)
 
 
-def _name_fault(ticket: NewTicket) -> InvalidJob | None:
+def name_fault(ticket: NewTicket) -> InvalidJob | None:
+    """What is wrong with a ticket's source, id or revision, whatever the database holds; None if nothing is."""
     named = {"source": ticket.source, "ticket": ticket.external_id, "revision": ticket.revision}
     for name, value in named.items():
         limit = MAX_SOURCE if name == "source" else MAX_ID
@@ -318,7 +319,7 @@ def _take_over(row: Ticket, ticket: NewTicket) -> None:
     row.save()
 
 
-def _evidence_row(row: Ticket, sealed: _Sealed, now: datetime) -> Evidence:
+def _evidence_row(row: Ticket, sealed: Sealed, now: datetime) -> Evidence:
     raw = sealed.body.encode()
     return Evidence(
         ticket=row,
