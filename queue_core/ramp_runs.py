@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 
 from queue_core.contract.rules import PROBE
 from queue_core.errors import ConfigurationFault
+from queue_core.gate_unasked import judge_unasked
 from queue_core.models import Hold, Lane, Message, ModelConnection, Stage, StageRun
 from queue_core.states import MessageState, RunEnd
 
@@ -92,7 +93,7 @@ def begin_run(
     """Start a run on a locked lane whose last run or hold was ended. Claims may begin when the caller commits."""
     if lane.policy is None:
         raise ConfigurationFault(_("The lane has no policy: put one into force first."))
-    run = StageRun.objects.create(
+    run = StageRun(
         lane=lane,
         **terms,
         is_last=not Stage.objects.filter(lane=lane, number__gt=terms["number"]).exists(),
@@ -107,6 +108,8 @@ def begin_run(
         resumes=resumes,
         started_at=now,
     )
+    judge_unasked(run, now=now)
+    run.save(force_insert=True)
     lane.run, lane.hold, lane.cap = run, None, run.cap
     # The person has just seen the figures; from here on workers judge.
     lane.judged_at = now

@@ -21,7 +21,12 @@ def notes(reading: GateReading | None) -> list[Text]:
         return []
     rightly = [line for line in reading.lines if line.is_rightly]
     if not rightly:
-        return [_("Whether the model answers rightly is not judged: this stage's plan has no limit for it.")]
+        return [
+            _(
+                "Nothing here tells whether the model answers rightly: a model that is up, fast and wrong would pass. "
+                "Known answers of this lane, which an administrator writes, are judged from the next stage on."
+            )
+        ]
     found: list[Text] = [_basis(line) for line in rightly if line.figure == Figure.APPROVED]
     if any(line.figure == Figure.DISAGREEMENT for line in rightly):
         found.append(_("People decide a sample of this run without seeing the model's answer."))

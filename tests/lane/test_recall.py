@@ -147,7 +147,7 @@ def test_the_gate_shows_both_halves_and_says_when_nothing_is_usual(cast) -> None
     assert (share.measured, share.limit, share.word) == ("100.0 %", "± 20.0 %", "nothing to compare with")
     assert "Nothing is usual yet" in gate_text.notes(shown)[0]
     plain = read(probing(leo), when=40)
-    assert "is not judged" in gate_text.notes(plain)[0]
+    assert "a model that is up, fast and wrong would pass" in gate_text.notes(plain)[0]
 
 
 def test_a_blind_check_shows_nothing_of_what_the_model_said(client, cast) -> None:

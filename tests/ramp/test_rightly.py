@@ -8,12 +8,13 @@ import pytest
 
 from queue_core.gate_lines import Figure, GateLine
 from queue_core.gate_rightly import Answers, Basis, Checked, Usual, judge_rightly
+from queue_core.gate_unasked import SHARE_SHIFT, WRONG_RATIO
 from queue_core.gate_usual import usual
-from queue_core.models import Hold, Lane, LaneMinute, Policy, Recall, StageRun
+from queue_core.models import Hold, KnownAnswer, Lane, LaneMinute, Policy, Recall, StageRun
 from queue_core.states import HoldReason, Result
 from reviewboard.models import Person
 from tests.factories import T0, make_lane, make_run
-from tests.ramp.stories import PLAN, answer, probing, raise_, read
+from tests.ramp.stories import PLAN, again, answer, new_lane, probing, raise_, read
 
 A, R, M = Result.APPROVED, Result.REJECTED, Result.MANUAL
 USUAL = Usual({A: 700, R: 200, M: 100}, Basis.SAME_HOURS)
@@ -162,20 +163,21 @@ def line_of(lane: Lane, figure: str, *, when: float) -> GateLine:
     return next(line for line in read(lane, when=when).lines if line.figure == figure)
 
 
+def steady_before(lane: Lane) -> None:
+    make_run(
+        lane, number=3, is_last=True, policy=lane.policy, started_at=T0 - timedelta(days=5), ended_at=T0,
+        ended_as="held",
+    )  # fmt: skip
+    minutes(lane, T0 - timedelta(days=4), 60, APPROVED=9, REJECTED=1)
+
+
 @pytest.mark.django_db
 class TestAtTheGate:
     STAGES = (replace(PLAN[0], cap=50, max_share_shift=0.3, least_sample=2), *PLAN[1:])
 
-    def steady_before(self, lane: Lane) -> None:
-        make_run(
-            lane, number=3, is_last=True, policy=lane.policy, started_at=T0 - timedelta(days=5), ended_at=T0,
-            ended_as="held",
-        )  # fmt: skip
-        minutes(lane, T0 - timedelta(days=4), 60, APPROVED=9, REJECTED=1)
-
     def test_a_model_that_is_up_fast_and_wrong_is_not_raised(self, lead: Person) -> None:
         lane = probing(lead, stages=self.STAGES)
-        self.steady_before(lane)
+        steady_before(lane)
         for _number in range(12):
             answer(lane, when=60, result="REJECTED", took=0.01)
 
@@ -191,7 +193,7 @@ class TestAtTheGate:
 
     def test_a_model_that_answers_as_usual_is(self, lead: Person) -> None:
         lane = probing(lead, stages=self.STAGES)
-        self.steady_before(lane)
+        steady_before(lane)
         for result in ["APPROVED"] * 11 + ["REJECTED"]:
             answer(lane, when=60, result=result)
 
@@ -203,10 +205,55 @@ class TestAtTheGate:
 
     def test_only_answers_of_this_run_count(self, lead: Person) -> None:
         lane = probing(lead, stages=self.STAGES)
-        self.steady_before(lane)
+        steady_before(lane)
         for _number in range(12):
             answer(lane, when=60)
         raise_(lane, lead, when=75)
 
-        assert not [line for line in read(lane, when=76).lines if line.is_rightly]
-        assert line_of(lane, "errors", when=76).sample == 0
+        assert {line.sample for line in read(lane, when=76).lines} == {0}
+
+
+@pytest.mark.django_db
+class TestWhereTheStageAsksForNothing:
+    def test_shares_are_judged_as_soon_as_the_lane_has_usual_ones(self, lead: Person) -> None:
+        lane = new_lane(stages=(replace(PLAN[0], cap=50, least_sample=10, soak_completions=10), *PLAN[1:]))
+        steady_before(lane)
+        raise_(lane, lead, when=10)
+        for _number in range(10):
+            answer(lane, when=60, result="REJECTED", took=0.01)
+
+        raised = raise_(lane, lead, when=75)
+
+        assert (again(lane).run.max_share_shift, raised.outcome) == (SHARE_SHIFT, "not_met")
+        assert line_of(lane, "rejected", when=75).verdict == "bad"
+
+    def test_ten_answers_as_usual_are_enough_for_a_probe_of_ten(self, lead: Person) -> None:
+        lane = new_lane(stages=(replace(PLAN[0], cap=50, least_sample=10, soak_completions=10), *PLAN[1:]))
+        steady_before(lane)
+        raise_(lane, lead, when=10)
+        for result in ["APPROVED"] * 8 + ["REJECTED"] * 2:
+            answer(lane, when=60, result=result)
+
+        assert raise_(lane, lead, when=75).outcome == "raised"
+
+    def test_known_answers_that_the_lane_has_are_judged_and_a_lane_without_any_has_no_second_half(
+        self, lead: Person
+    ) -> None:
+        lane, plain = new_lane(), new_lane()
+        KnownAnswer.objects.create(lane=lane, title="one", text="you fool", expected="REJECTED")
+        KnownAnswer.objects.create(lane=plain, title="old", text="you fool", expected="REJECTED", is_active=False)
+        for one in (lane, plain):
+            raise_(one, lead, when=10)
+
+        assert (again(lane).run.max_wrong_ratio, again(plain).run.max_wrong_ratio) == (WRONG_RATIO, None)
+        assert [line.figure for line in read(lane, when=11).lines if line.is_rightly] == [Figure.WRONG]
+
+    def test_what_the_stage_asks_for_goes_before_also_where_nothing_can_be_known_yet(self, lead: Person) -> None:
+        asks = (replace(PLAN[0], max_wrong_ratio=0.5, max_share_shift=1.0), *PLAN[1:])
+        lane = new_lane(stages=asks)
+
+        raise_(lane, lead, when=10)
+
+        run = again(lane).run
+        assert (run.max_wrong_ratio, run.max_share_shift) == (0.5, 1.0)
+        assert line_of(lane, "wrong", when=11).verdict == "inconclusive"
