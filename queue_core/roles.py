@@ -1,4 +1,4 @@
-"""The four roles as groups, and who has which right. Made by a migration, which keeps its own copy of these lists."""
+"""The roles as groups, and who has which right. Made by a migration, which keeps its own copy of these lists."""
 
 from typing import TYPE_CHECKING
 
@@ -11,14 +11,17 @@ if TYPE_CHECKING:
 
 VIEWER = "viewer"
 REVIEWER = "reviewer"
+#: Looks after restricted evidence. Given beside another role, and to few: nobody has it by being somebody else.
+SPECIALIST = "specialist"
 LEAD = "lead"
 ADMINISTRATOR = "administrator"
 
 _VIEWER = ("view_board",)
-_REVIEWER = (*_VIEWER, "view_evidence", "decide_item", "requeue_item", "pull_job", "hold_lane")
+_REVIEWER = (*_VIEWER, "view_evidence", "decide_item", "requeue_item", "pull_job", "hold_lane", "appeal_decision")
+_SPECIALIST = (*_VIEWER, "view_evidence", "view_restricted", "report_evidence", "preserve_evidence")
 _LEAD = (
     *_REVIEWER, "raise_stage", "override_guardrail", "force_policy", "move_deadlines", "manage_outage",
-    "recall_decision", "manage_deliveries", "view_auditentry",
+    "recall_decision", "manage_deliveries", "view_auditentry", "lead_desk",
 )  # fmt: skip
 #: What the admin asks for. `is_staff`, which opens the admin at all, is set for each person.
 _ADMIN = (
@@ -37,8 +40,9 @@ _ADMIN = (
 RIGHTS: dict[str, tuple[str, ...]] = {
     VIEWER: _VIEWER,
     REVIEWER: _REVIEWER,
+    SPECIALIST: _SPECIALIST,
     LEAD: _LEAD,
-    ADMINISTRATOR: (*_LEAD, *_ADMIN),
+    ADMINISTRATOR: (*_LEAD, "view_person_figures", "preserve_evidence", "erase_evidence", *_ADMIN),
 }
 #: The same for the people of the project that queue_core is part of, whatever their model is called.
 _PEOPLE = ("view", "add", "change")
@@ -50,7 +54,7 @@ def assign(person: "AbstractUser", role: str) -> None:
 
 
 def restore() -> None:
-    """Make the four groups what a release says, and leave people's memberships as they are.
+    """Make the groups what a release says, and leave people's memberships as they are.
 
     For a database whose rows were emptied or whose groups were edited by hand; safe to run at any time.
     """

@@ -18,8 +18,10 @@ from queue_core.models.known_answers import KnownAnswer, KnownReply
 from queue_core.models.lanes import Drainer, Lane, ModelConnection, Presence, Stage
 from queue_core.models.messages import Message
 from queue_core.models.people import Assignment, Item
+from queue_core.models.preservation import EvidenceReport, PreservationHold
 from queue_core.models.ramp import Hold, Outage, OutageEntry, StageRun
 from queue_core.models.recalls import Recall, RecallEntry
+from queue_core.models.roles import LaneRole
 from queue_core.models.tickets import Evidence, Ticket
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "Endpoint",
     "EndpointSecret",
     "Evidence",
+    "EvidenceReport",
     "FigureChange",
     "Hold",
     "Item",
@@ -48,6 +51,7 @@ __all__ = [
     "KnownReply",
     "Lane",
     "LaneMinute",
+    "LaneRole",
     "LaneSample",
     "LaneTotal",
     "LateAnswer",
@@ -57,6 +61,7 @@ __all__ = [
     "OutageEntry",
     "Policy",
     "Presence",
+    "PreservationHold",
     "ReasonCode",
     "Recall",
     "RecallEntry",

@@ -37,7 +37,14 @@ from queue_core.people.outcomes import (
 )
 from queue_core.people.pulling import pull
 from queue_core.people.resolving import MOST_NOTE, resolve, resolve_requeue
-from queue_core.people.rights import may, require
+from queue_core.people.rights import (
+    lanes_where_may,
+    may,
+    may_somewhere,
+    on_lanes_of,
+    require,
+    require_somewhere,
+)
 
 __all__ = [
     "MOST_AT_ONCE",
@@ -62,7 +69,10 @@ __all__ = [
     "hand_over",
     "held_by",
     "holds_over",
+    "lanes_where_may",
     "may",
+    "may_somewhere",
+    "on_lanes_of",
     "on_what",
     "open_items",
     "preview",
@@ -70,6 +80,7 @@ __all__ = [
     "reach",
     "requeue_group",
     "require",
+    "require_somewhere",
     "resolve",
     "resolve_requeue",
     "supply",

@@ -1,0 +1,3 @@
+from tests.ramp.conftest import person
+
+__all__ = ["person"]
