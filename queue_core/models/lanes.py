@@ -204,6 +204,10 @@ class Lane(models.Model):
             ("move_deadlines", _("May move service deadlines")),
             ("manage_outage", _("May open, keep and close the record of an outage")),
             ("recall_decision", _("May recall decisions of the model")),
+            ("view_restricted", _("May see restricted evidence, for a stated purpose")),
+            ("report_evidence", _("May report restricted evidence to an authority")),
+            ("preserve_evidence", _("May place and lift preservation holds")),
+            ("erase_evidence", _("May erase content on a stated ground")),
         ]
 
     def __str__(self) -> str:
@@ -218,10 +222,6 @@ class Stage(models.Model):
     """One step of a lane's plan. Editing it never lifts a live cap: a run is a snapshot of it."""
 
     lane = models.ForeignKey(Lane, models.CASCADE, related_name="stages", verbose_name=_("lane"))
-            ("view_restricted", _("May see restricted evidence, for a stated purpose")),
-            ("report_evidence", _("May report restricted evidence to an authority")),
-            ("preserve_evidence", _("May place and lift preservation holds")),
-            ("erase_evidence", _("May erase content on a stated ground")),
     number = models.PositiveSmallIntegerField(_("number"), validators=[MinValueValidator(1), MaxValueValidator(20)])
     name = models.CharField(_("name"), max_length=60)
     cap = models.PositiveIntegerField(
