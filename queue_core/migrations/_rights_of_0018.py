@@ -1,0 +1,91 @@
+"""The four roles with the rights that 0002 to 0018 gave them, and the first reason codes. A copy of what these say."""
+
+from django.conf import settings
+
+VIEWER = ["view_board"]
+REVIEWER = [*VIEWER, "view_evidence", "decide_item", "requeue_item", "pull_job", "hold_lane"]
+LEAD = [
+    *REVIEWER, "raise_stage", "override_guardrail", "force_policy", "move_deadlines", "manage_outage",
+    "recall_decision", "manage_deliveries", "view_auditentry",
+]
+ROLES = {"viewer": VIEWER, "reviewer": REVIEWER, "lead": LEAD, "administrator": LEAD}
+#: Of the admin: the model's app and name, and what may be done with it.
+ADMIN = [
+    ("queue_core", "lane", ["view", "add", "change"]),
+    ("queue_core", "stage", ["view", "add", "change", "delete"]),
+    ("queue_core", "modelconnection", ["view", "add", "change"]),
+    ("queue_core", "policy", ["view", "add"]),
+    ("queue_core", "reasoncode", ["view", "add", "change"]),
+    (*settings.AUTH_USER_MODEL.lower().split("."), ["view", "add", "change"]),
+    ("queue_core", "alertsettings", ["view", "add", "change"]),
+    ("queue_core", "alertsubscription", ["view", "add", "change", "delete"]),
+    ("queue_core", "alerthook", ["view", "add", "change"]),
+    ("queue_core", "knownanswer", ["view", "add", "change"]),
+    ("queue_core", "endpoint", ["view", "add", "change"]),
+]
+#: The model that a right stands at, where it is not the lane.
+STANDS_AT = {"manage_deliveries": "endpoint", "view_auditentry": "auditentry"}
+
+CODES = [
+    (
+        "insult",
+        "Insult",
+        "Terms of use, respect for others",
+        "Your text insults a person or a group of people. Our terms of use do not allow that.",
+    ),
+    (
+        "threat",
+        "Threat",
+        "Terms of use, safety of others",
+        "Your text threatens somebody or calls for violence. Our terms of use do not allow that.",
+    ),
+    (
+        "spam",
+        "Spam",
+        "Terms of use, advertising and repeated content",
+        "Your text advertises or repeats the same content. Our terms of use do not allow that.",
+    ),
+    (
+        "other",
+        "Another breach of the terms",
+        "Terms of use",
+        "Your text breaks our terms of use. The notice that you received says in which way.",
+    ),
+]
+
+
+def make_roles(apps, schema_editor):
+    """Permissions are made here too: Django makes them only after all migrations have run, and then finds these."""
+    Group = apps.get_model("auth", "Group")
+    rights = {role: [("queue_core", STANDS_AT.get(name, "lane"), name) for name in names] for role, names in ROLES.items()}
+    rights["administrator"] += [(app, model, f"{act}_{model}") for app, model, acts in ADMIN for act in acts]
+    made = {right: _permission(apps, *right) for right in dict.fromkeys(rights["administrator"])}
+    for role, named in rights.items():
+        group, _is_new = Group.objects.get_or_create(name=role)
+        group.permissions.add(*[made[right] for right in named])
+
+
+def remove_roles(apps, schema_editor):
+    """Groups only: Django itself keeps the permissions as long as their models are there."""
+    apps.get_model("auth", "Group").objects.filter(name__in=ROLES).delete()
+
+
+def make_codes(apps, schema_editor):
+    ReasonCode = apps.get_model("queue_core", "ReasonCode")
+    for code, title, clause, public_text in CODES:
+        ReasonCode.objects.get_or_create(
+            code=code, defaults={"title": title, "clause": clause, "public_text": public_text}
+        )
+
+
+def _permission(apps, app, model, codename):
+    content_type, _is_new = apps.get_model("contenttypes", "ContentType").objects.get_or_create(
+        app_label=app, model=model
+    )
+    options = apps.get_model(app, model)._meta
+    names = {f"{act}_{model}": f"Can {act} {options.verbose_name_raw}" for act in ("add", "change", "delete", "view")}
+    names |= {name: str(text) for name, text in options.permissions}
+    permission, _is_new = apps.get_model("auth", "Permission").objects.get_or_create(
+        content_type=content_type, codename=codename, defaults={"name": names[codename]}
+    )
+    return permission
