@@ -1,4 +1,4 @@
-"""Lanes made: on hold from their first moment, with a plan and, where the kind of connection allows it, a policy."""
+"""Lanes made: on hold from their first moment, with a plan and, where the connection's kind has one, a policy."""
 
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -15,18 +15,12 @@ from queue_core.models import Hold, Lane, ModelConnection, Policy, Stage
 from queue_core.models.lanes import name_validator
 from queue_core.policy import Policy as Rules
 from queue_core.states import HoldReason
+from queue_core.usual_policies import LOCAL, UsualPolicy, usual_policy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from django.contrib.auth.models import AbstractUser
-
-LOCAL = "local"
-
-#: The rules that a kind's scores can be judged by when nobody wrote others.
-DEFAULT_RULES: dict[str, list[dict[str, Any]]] = {
-    LOCAL: [{"category": "offensive", "reject_at": 0.85, "approve_below": 0.45, "reason_code": "insult"}],
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +73,11 @@ def create_lane(
 ) -> Lane:
     """Make a lane: on hold, policy version 1, its plan. `settings` are further fields of the lane's configuration.
 
-    `policy_rules` None takes the kind's default rules. Raises InvalidRequest for a name that is none or taken, a plan
-    that does not begin at stage 1, or rules that are broken.
+    `policy_rules` None takes the connection's usual policy. Raises InvalidRequest for a name that is none or taken, a
+    plan that does not begin at stage 1, or rules that are broken.
     """
-    rules = DEFAULT_RULES.get(connection.kind) if policy_rules is None else policy_rules
-    if rules is None:
+    policy = usual_policy(connection) if policy_rules is None else UsualPolicy(policy_rules)
+    if policy is None:
         raise InvalidRequest(
             _("A connection of the kind “%(kind)s” has no usual policy: write its rules.") % {"kind": connection.kind},
             field="policy",
@@ -98,16 +92,16 @@ def create_lane(
             raise
         raise InvalidRequest(_("There is a lane of this name already."), field="name") from fault
     Stage.objects.bulk_create([Stage(lane=lane, **asdict(stage)) for stage in stages])
-    _take_in(lane, rules, person=person, now=clock.now())
+    _take_in(lane, policy, person=person, now=clock.now())
     return lane
 
 
 def adopt(lane: Lane, *, person: "AbstractUser", now: datetime) -> None:
-    """Give a lane that was just saved by a form its hold and, where the kind has usual rules, its first policy.
+    """Give a lane that was just saved by a form its hold and, where its connection has a usual one, its first policy.
 
     The caller is inside the transaction that saved it, and writes its plan.
     """
-    _take_in(lane, DEFAULT_RULES.get(lane.connection.kind), person=person, now=now)
+    _take_in(lane, usual_policy(lane.connection), person=person, now=now)
 
 
 @transaction.atomic
@@ -137,23 +131,29 @@ def _check(name: str, stages: "Sequence[StagePlan]") -> None:
         raise InvalidRequest(_("Stages are numbered 1, 2, 3, … without a gap; stage 1 is the probe."), field="stages")
 
 
-def _take_in(lane: Lane, rules: list[dict[str, Any]] | None, *, person: "AbstractUser | None", now: datetime) -> None:
-    if rules is not None:
-        lane.policy = _first_policy(lane, rules, person=person, now=now)
+def _take_in(lane: Lane, policy: UsualPolicy | None, *, person: "AbstractUser | None", now: datetime) -> None:
+    if policy is not None:
+        lane.policy = _first_policy(lane, policy, person=person, now=now)
     by = person.pk if person else None
     lane.hold = Hold.objects.create(lane=lane, is_automatic=True, reason=HoldReason.NEW_LANE, by_id=by, started_at=now)
     lane.save(update_fields=["policy", "hold"])
-    after = {"connection": lane.connection.name, "hold": lane.hold.pk, "policy": 1 if rules is not None else None}
+    after = {"connection": lane.connection.name, "hold": lane.hold.pk, "policy": 1 if policy is not None else None}
     audit.record("lane.created", now=now, actor=person, subject=lane, lane=lane, after=after)
 
 
-def _first_policy(lane: Lane, rules: list[dict[str, Any]], *, person: "AbstractUser | None", now: datetime) -> Policy:
+def _first_policy(lane: Lane, policy: UsualPolicy, *, person: "AbstractUser | None", now: datetime) -> Policy:
     try:
-        Rules.from_rules(rules)
+        Rules.from_rules(policy.rules)
     except ConfigurationFault as fault:
         raise InvalidRequest(str(fault), field="policy") from fault
     return Policy.objects.create(
-        lane=lane, version=1, rules=rules, made_at=now, made_by_id=person.pk if person else None
+        lane=lane,
+        version=1,
+        rules=policy.rules,
+        questions=policy.questions,
+        note=policy.note,
+        made_at=now,
+        made_by_id=person.pk if person else None,
     )
 
 

@@ -4,6 +4,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.db import models
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from queue_core import configuration, hold
@@ -62,6 +63,10 @@ class ModelConnectionAdmin(VersionedAdmin):
     search_fields = ["name", "model", "address"]
     readonly_fields = ["health_is_good", "health_checked_at", "health_since", "health_detail"]
     fields = [*FIELDS, *readonly_fields, "loaded_version"]
+
+    def save_new(self, request: HttpRequest, obj: models.Model, form: Any) -> None:
+        super().save_new(request, obj, form)
+        self.message_user(request, _("Next: make a lane that calls it, or name it in one."))
 
     def after_change(self, request: HttpRequest, obj: models.Model, fields: list[str]) -> None:
         hold_lanes(request, obj, fields)

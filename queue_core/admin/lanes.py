@@ -1,3 +1,4 @@
+from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +19,11 @@ from queue_core.models import Lane, Stage
 if TYPE_CHECKING:
     StageInlineBase = admin.StackedInline[Stage, Lane]
     StageFormSet = forms.BaseInlineFormSet[Stage, Lane, forms.ModelForm[Stage]]
+    StageFormBase = forms.ModelForm[Stage]
 else:
     StageInlineBase = admin.StackedInline
     StageFormSet = forms.BaseInlineFormSet
+    StageFormBase = forms.ModelForm
 
 
 class LaneForm(VersionedForm):
@@ -42,8 +45,22 @@ class LaneForm(VersionedForm):
         return cleaned
 
 
+class StageForm(StageFormBase):
+    def has_changed(self) -> bool:
+        """A new lane's form comes with the usual plan: what was left as it came is a stage too, if it has a number."""
+        if self.is_bound and not self.instance.pk:
+            return bool(self.data.get(self.add_prefix("number")))
+        return super().has_changed()
+
+
 class Stages(StageFormSet):
     """The plan is numbered from the probe without a gap, and no stage lets through less than the one before."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        lane = kwargs.get("instance")
+        if lane is None or lane.pk is None:
+            kwargs["initial"] = [asdict(stage) for stage in lanes.DEFAULT_STAGES]
+        super().__init__(*args, **kwargs)
 
     def clean(self) -> None:
         super().clean()
@@ -69,8 +86,8 @@ def _check_that_some_are_checked(form: "forms.ModelForm[Stage]") -> None:
 
 class StageInline(StageInlineBase):
     model = Stage
+    form = StageForm
     formset = Stages
-    extra = 0
     min_num = 1
     max_num = 20
     verbose_name_plural = gettext_lazy("stages (editing the plan never lifts a cap that runs)")
@@ -95,6 +112,9 @@ class StageInline(StageInlineBase):
             },
         ),
     ]  # fmt: skip
+
+    def get_extra(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> int:
+        return 0 if obj is not None else len(lanes.DEFAULT_STAGES) - 1
 
 
 @admin.register(Lane)
@@ -147,6 +167,7 @@ class LaneAdmin(VersionedAdmin):
         assert isinstance(obj, Lane)
         obj.save()
         lanes.adopt(obj, person=person_of(request), now=DATABASE_CLOCK.now())
+        self.message_user(request, _next_step(obj))
 
     def after_change(self, request: HttpRequest, obj: models.Model, fields: list[str]) -> None:
         hold_lanes(request, obj, fields)
@@ -160,6 +181,16 @@ class LaneAdmin(VersionedAdmin):
             configuration.save_plan(
                 lane, before=before, after=plan_of(lane), person=person_of(request), now=DATABASE_CLOCK.now()
             )
+
+
+def _next_step(lane: Lane) -> str:
+    """What a new lane still needs. It is on hold, so nothing of it is sent before somebody has read the rules."""
+    if lane.policy is not None:
+        return _(
+            "It is on hold, with the usual policy of its connection as version 1. Read it on the lane's page; "
+            "a lead starts the probe there."
+        )
+    return _("It is on hold and has no policy: make a version under Policies. A lead puts it into force, then probes.")
 
 
 def plan_of(lane: Lane) -> list[dict[str, Any]]:

@@ -1,3 +1,4 @@
+import json
 from typing import Any, cast
 
 from django import forms
@@ -6,6 +7,7 @@ from django.contrib.admin import helpers
 from django.core.exceptions import PermissionDenied
 from django.db import models
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -19,7 +21,10 @@ from queue_core.models import Lane, Policy, ReasonCode
 from queue_core.policy_fit import misfits
 from queue_core.questions import Problem, QuestionsFault, read_questions
 from queue_core.trial import MOST_TEXT, Trial, try_text
+from queue_core.usual_policies import usual_policy
 
+#: The button that fills an empty form from the lane that is chosen in it.
+FILL_IN = "_fill_in"
 EXAMPLE = '[{"category": "offensive", "reject_at": 0.85, "approve_below": 0.45, "reason_code": "insult"}]'
 QUESTIONS_EXAMPLE = """[
   {"type": "choice", "name": "verdict", "instructions": "What should become of this post?",
@@ -29,10 +34,19 @@ QUESTIONS_EXAMPLE = """[
 ]"""
 
 
+class LinesField(forms.JSONField):
+    """A JSON list with each entry on a line of its own, so that it can be read."""
+
+    def prepare_value(self, value: Any) -> Any:
+        if not isinstance(value, list) or not value:
+            return super().prepare_value(value)
+        return "[\n" + ",\n".join("  " + json.dumps(entry, ensure_ascii=False) for entry in value) + "\n]"
+
+
 class PolicyForm(ModelForm):
     """Checked against itself, the reason codes in use, and what the lane's model can be asked and answers."""
 
-    questions = forms.JSONField(
+    questions = LinesField(
         label=gettext_lazy("Questions"),
         required=False,
         widget=forms.Textarea(attrs={"rows": 10, "cols": 90, "spellcheck": "false"}),
@@ -41,7 +55,7 @@ class PolicyForm(ModelForm):
             "levels). Empty for models that ask their own questions, such as moderation endpoints."
         ),
     )
-    rules = forms.JSONField(
+    rules = LinesField(
         label=gettext_lazy("Rules"),
         widget=forms.Textarea(attrs={"rows": 10, "cols": 90, "spellcheck": "false"}),
         help_text=gettext_lazy(
@@ -136,6 +150,12 @@ class PolicyAdmin(ModelAdmin):
         own = ["lane", "questions", "rules", "note"]
         return [*own, "trial_text"] if obj is None else [*own, *self.readonly_fields]
 
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """A new version begins as the lane's newest, or where there is none as the usual one of its connection."""
+        initial: dict[str, Any] = dict(super().get_changeform_initial_data(request))
+        lane = _lane_named(initial.get("lane", ""))
+        return initial | (_beginning(lane) if lane is not None else {})
+
     def changeform_view(
         self,
         request: HttpRequest,
@@ -145,6 +165,9 @@ class PolicyAdmin(ModelAdmin):
     ) -> HttpResponse:
         if object_id is None and request.method == "POST" and "_try" in request.POST:
             return self._tried(request, form_url)
+        if object_id is None and request.method == "POST" and FILL_IN in request.POST:
+            lane = _lane_named(request.POST.get("lane", ""))
+            return redirect(f"{request.path}?lane={lane.pk}" if lane is not None else request.path)
         answer: HttpResponse = super().changeform_view(request, object_id, form_url, extra_context)
         return answer
 
@@ -194,6 +217,18 @@ class PolicyAdmin(ModelAdmin):
             request,
             _("Version %(version)d is made. It rules when a lead puts it into force.") % {"version": obj.version},
         )
+
+
+def _lane_named(pk: str) -> Lane | None:
+    return Lane.objects.select_related("connection").filter(pk=pk).first() if pk.isdecimal() and len(pk) < 19 else None
+
+
+def _beginning(lane: Lane) -> dict[str, Any]:
+    newest = Policy.objects.filter(lane=lane).order_by("-version").first()
+    if newest is not None:
+        return {"rules": newest.rules, "questions": newest.questions}
+    usual = usual_policy(lane.connection)
+    return {} if usual is None else {"rules": usual.rules, "questions": usual.questions, "note": usual.note}
 
 
 def _try(form: Any) -> Trial | None:

@@ -9,9 +9,10 @@ from django.utils.translation import gettext as _
 
 from queue_core import audit, lanes, roles
 from queue_core.clock import DATABASE_CLOCK
-from queue_core.lanes import DEFAULT_RULES, LOCAL, StagePlan
+from queue_core.lanes import StagePlan
 from queue_core.models import AuditEntry, Job, Lane, ModelConnection, Outage, ReasonCode
 from queue_core.states import Exposure, JobState
+from queue_core.usual_policies import LOCAL_RULES
 from reviewboard.demo.people import make_cast
 from reviewboard.demo.story import DOWN, Arrival, Story, StoryClock
 from reviewboard.demo.texts import DemoText, posts, reviews
@@ -102,7 +103,7 @@ def _make_lanes(clock: StoryClock, person: Person) -> tuple[Lane, Lane]:
                 name,
                 connection,
                 title=title,
-                policy_rules=DEFAULT_RULES[LOCAL],
+                policy_rules=LOCAL_RULES,
                 stages=PLAN,
                 clock=clock,
                 person=person,

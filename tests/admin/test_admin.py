@@ -177,6 +177,20 @@ def test_a_new_lane_is_on_hold_with_its_plan(admin: Client) -> None:
     assert lane.policy is not None
 
 
+def test_a_new_lane_comes_with_the_usual_plan_and_an_empty_number_leaves_a_stage_out(admin: Client) -> None:
+    url = reverse("admin:queue_core_lane_add")
+    sent = form_of(admin, url) | {"name": "comments", "connection": str(make_connection(kind="local").pk)}
+
+    response = admin.post(url, sent | {"stages-3-number": ""})
+
+    assert response.status_code == 302, response.context["errors"]
+    assert list(Stage.objects.values_list("number", "name", "cap")) == [
+        (1, "probe", 2),
+        (2, "trickle", 10),
+        (3, "half", 50),
+    ]
+
+
 def test_a_policy_is_made_as_the_next_version_and_does_not_rule_yet(admin: Client, lane: Lane) -> None:
     make_ground("insult")
     rules = '[{"category": "offensive", "reject_at": 0.9, "approve_below": 0.4, "reason_code": "insult"}]'

@@ -7,8 +7,7 @@ import pytest
 from queue_core import contract, lanes
 from queue_core.errors import ConfigurationFault, InvalidRequest
 from queue_core.lanes import DEFAULT_STAGES
-from queue_core.models import AuditEntry, Lane, ModelConnection, Policy, ReasonCode, Stage
-from queue_core.policy import Policy as Rules
+from queue_core.models import AuditEntry, Lane, ModelConnection, Policy, Stage
 from reviewboard.models import Person
 from tests.factories import at, clock, make_connection, waiting_job
 from tests.ramp.stories import RULES, raise_
@@ -39,13 +38,6 @@ def test_nothing_of_a_new_lane_is_claimed_before_a_lead_starts_its_probe(lead: P
     assert contract.claim(job.pk, clock=clock(9), worker="w1").outcome == "on_hold"
     assert raise_(lane, lead, when=10).outcome == "raised"
     assert contract.claim(job.pk, clock=clock(11), worker="w1").outcome == "claimed"
-
-
-def test_the_default_rules_name_a_reason_code_that_is_there() -> None:
-    codes = set(ReasonCode.objects.values_list("code", flat=True))
-
-    for rules in lanes.DEFAULT_RULES.values():
-        Rules.from_rules(rules, codes=codes)
 
 
 def test_a_default_stage_is_conclusive_once_it_is_soaked() -> None:
