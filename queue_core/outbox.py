@@ -24,6 +24,8 @@ class Fact:
     lane: Lane | int | None = None
     decision: Decision | None = None
     state: MessageState = MessageState.READY
+    #: The relay gives it no number before: until then whoever decided may take it back.
+    not_before: datetime | None = None
 
 
 def record(
@@ -69,6 +71,7 @@ def _message(fact: Fact, now: datetime) -> Message:
         kind=fact.kind,
         body=fact.body,
         state=fact.state,
+        not_before=fact.not_before,
         created_at=now,
     )
 

@@ -12,3 +12,6 @@ from django.dispatch import Signal
 job_completed = Signal()
 #: A decision with a verdict, by the model or by a person, with `sender=Decision`: `decision`, `ticket`.
 ticket_decided = Signal()
+#: A person's decision that the same person took back before its message went out, with `sender=Decision`: `decision`,
+#: `link` (the link of the chain that says so; its verdict is what is in force again, None for nothing), `ticket`.
+decision_taken_back = Signal()

@@ -176,6 +176,8 @@ class DecisionWhy(TextChoices):
     CORRECTION = "correction", _("correction")
     APPEAL = "appeal", _("appeal")
     RECALL = "recall", _("recall")
+    #: By the very person who decided, before anybody was told. What was in force before is in force again.
+    TAKEN_BACK = "taken_back", _("taken back")
 
 
 class ItemKind(TextChoices):
@@ -187,10 +189,22 @@ class ItemKind(TextChoices):
     PULLED = "pulled", _("taken out of the machine's hands")
     RECALLED = "recalled", _("decision recalled")
     BLIND = "blind", _("blind check of the model")
+    SECOND_LOOK = "second", _("second look")
+    DISAGREEMENT = "disputed", _("two people decided differently")
+    CORRECTION = "correction", _("correction of a decision")
+    APPEAL = "appeal", _("appeal against a decision")
 
 
 #: Items whose ticket has a decision in force: work for people, but no open ticket.
-NOT_OPEN_TICKETS = (ItemKind.BLIND,)
+NOT_OPEN_TICKETS = (
+    ItemKind.BLIND,
+    ItemKind.SECOND_LOOK,
+    ItemKind.DISAGREEMENT,
+    ItemKind.CORRECTION,
+    ItemKind.APPEAL,
+)
+#: The same as a list in SQL: `kind NOT IN {NOT_OPEN_SQL}`.
+NOT_OPEN_SQL = "(" + ", ".join(f"'{kind.value}'" for kind in NOT_OPEN_TICKETS) + ")"
 
 
 class ItemEnd(TextChoices):
@@ -200,6 +214,8 @@ class ItemEnd(TextChoices):
     WITHDRAWN = "withdrawn", _("withdrawn")
     CHECKED = "checked", _("checked")
     RECALLED = "recalled", _("decision recalled")
+    TAKEN_BACK = "taken_back", _("decision taken back")
+    APPEALED = "appealed", _("an appeal came in")
 
 
 class AssignmentEnd(TextChoices):
@@ -210,6 +226,16 @@ class AssignmentEnd(TextChoices):
     EXPIRED = "expired", _("time was over")
     ITEM_CLOSED = "item_closed", _("item closed")
     CHECKED = "checked", _("checked")
+    SKIPPED = "skipped", _("skipped")
+    ESCALATED = "escalated", _("escalated to a lead")
+
+
+class PassedAs(TextChoices):
+    """What a person did with an item instead of deciding it."""
+
+    SKIPPED = "skipped", _("skipped")
+    HANDED_OVER = "handed_over", _("handed over")
+    ESCALATED = "escalated", _("escalated to a lead")
 
 
 class RunEnd(TextChoices):

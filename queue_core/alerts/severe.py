@@ -6,6 +6,7 @@ from datetime import datetime
 from django.db import connection
 
 from queue_core.models.lanes import SEVERITIES
+from queue_core.states import NOT_OPEN_SQL
 
 SEVERE = SEVERITIES[-1]
 
@@ -13,15 +14,15 @@ SEVERE = SEVERITIES[-1]
 MOST_READ = 1_000
 
 #: An item that somebody has taken is looked at; one whose time is over is not.
-WITH_PEOPLE = """
+WITH_PEOPLE = f"""
 SELECT l.id, (
   SELECT min(i.opened_at) FROM (
     SELECT opened_at FROM queue_core_item
-    WHERE lane_id = l.id AND closed_at IS NULL AND severity = %s AND kind <> 'blind'
+    WHERE lane_id = l.id AND closed_at IS NULL AND severity = %s AND kind NOT IN {NOT_OPEN_SQL}
       AND (taken_by_id IS NULL OR taken_until <= %s)
     LIMIT %s) i)
 FROM unnest(%s::bigint[]) AS l(id)
-"""
+"""  # noqa: S608  (constants of ours)
 
 #: Which lanes hold WAITING jobs of that severity at all. Nearly always none: they go to people at intake.
 HOLDING = """

@@ -12,6 +12,7 @@ from queue_core.contract.intake import NewTicket, Received, add, receive, receiv
 from queue_core.contract.items import Need, close_open_item, open_item, open_items
 from queue_core.contract.locks import lock_job, lock_lane
 from queue_core.contract.recall import Recalled, RecallTerms, recall_decisions
+from queue_core.contract.rechecks import open_again, open_recheck
 from queue_core.contract.release import release, renew
 from queue_core.contract.requeue_many import requeue_many
 from queue_core.contract.room import Room, measure_room, running_leases
@@ -39,9 +40,11 @@ __all__ = [
     "lock_lane",
     "measure_room",
     "move_deadline",
+    "open_again",
     "open_blind_items",
     "open_item",
     "open_items",
+    "open_recheck",
     "pull",
     "recall_decisions",
     "receive",

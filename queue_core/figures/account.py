@@ -5,16 +5,17 @@ from dataclasses import dataclass
 from django.db import connection
 
 from queue_core.models import Lane
+from queue_core.states import NOT_OPEN_SQL
 
 #: By its latest round, each revision of each ticket. The first that fits counts.
-ACCOUNT = """
+ACCOUNT = f"""
 WITH latest AS (
   SELECT DISTINCT ON (ticket_id, revision) id, ticket_id, revision, lane_id, evidence_id, state, dead_reason
   FROM queue_core_job ORDER BY ticket_id, revision, round DESC),
 placed AS (
   SELECT CASE
     WHEN EXISTS (SELECT FROM queue_core_item i WHERE i.job_id = j.id AND i.closed_at IS NULL
-                 AND i.kind <> 'blind') THEN 'open_items'
+                 AND i.kind NOT IN {NOT_OPEN_SQL}) THEN 'open_items'
     WHEN EXISTS (
       SELECT FROM queue_core_decision d LEFT JOIN queue_core_decision n ON n.replaces_id = d.id
       WHERE d.ticket_id = j.ticket_id AND d.revision = j.revision AND n.id IS NULL AND d.verdict IS NOT NULL)
@@ -29,7 +30,7 @@ placed AS (
     ELSE 'lost' END AS place
   FROM latest j WHERE %s::bigint IS NULL OR j.lane_id = %s)
 SELECT place, count(*) FROM placed GROUP BY place
-"""
+"""  # noqa: S608  (constants of ours)
 
 #: What came in is counted by its sealed evidence, not by jobs: a revision whose job was lost would show. It belongs to
 #: the lane that its job is in; a later revision may have moved the ticket itself to another one.

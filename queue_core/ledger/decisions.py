@@ -39,11 +39,12 @@ WHERE d.id = ANY(%(ids)s::bigint[]) AND (
     WHERE u.subject_type = 'item' AND u.subject_id = i.id::text AND u.after->>'decision' = d.id::text))
 """
 
-#: An erased body is blank; what it still says must be what was decided.
+#: An erased body is blank; what it still says must be what was decided. Whoever takes back a decision that replaced
+#: another says so only where the message of that one went to nobody.
 ANNOUNCED = """
 SELECT d.id FROM queue_core_decision d
 LEFT JOIN queue_core_message m ON m.decision_id = d.id AND m.kind = 'decision'
-WHERE d.id = ANY(%(ids)s::bigint[]) AND d.verdict IS NOT NULL AND (
+WHERE d.id = ANY(%(ids)s::bigint[]) AND d.verdict IS NOT NULL AND (d.why <> 'taken_back' OR m.id IS NOT NULL) AND (
   m.ticket_id IS DISTINCT FROM d.ticket_id
   OR m.body->>'verdict' <> d.verdict OR m.body->>'revision' <> d.revision OR m.body->>'decision' <> d.id::text)
 """

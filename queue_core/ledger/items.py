@@ -4,6 +4,7 @@ from django.utils.translation import gettext_lazy as _
 
 from queue_core.ledger.rules import Rule, in_sql
 from queue_core.models import Assignment, Item
+from queue_core.states import NOT_OPEN_SQL
 
 PLACE = """
 SELECT i.id FROM queue_core_item i JOIN queue_core_job j ON j.id = i.job_id
@@ -11,8 +12,8 @@ WHERE i.id = ANY(%(ids)s::bigint[]) AND (i.ticket_id, i.lane_id) IS DISTINCT FRO
 """
 
 #: Only an ended job needs a person, each kind of item another end. A recalled decision leaves the job as it ended. A
-#: blind check alone is of a decision in force: the model's.
-NEEDED = """
+#: blind check is of a decision in force, the model's; so are the others that look at a decision, whoever's.
+NEEDED = f"""
 SELECT i.id FROM queue_core_item i
 JOIN queue_core_job j ON j.id = i.job_id JOIN queue_core_ticket t ON t.id = i.ticket_id
 WHERE i.id = ANY(%(ids)s::bigint[]) AND i.closed_at IS NULL AND (
@@ -22,14 +23,18 @@ WHERE i.id = ANY(%(ids)s::bigint[]) AND i.closed_at IS NULL AND (
     WHEN 'dead' THEN coalesce(j.dead_reason IN ('deadline', 'attempts') AND j.dead_reason = i.cause, FALSE)
     WHEN 'recalled' THEN j.state IN ('DONE', 'DEAD')
     WHEN 'blind' THEN coalesce(j.result IN ('APPROVED', 'REJECTED'), FALSE)
+    WHEN 'second' THEN j.state IN ('DONE', 'DEAD')
+    WHEN 'disputed' THEN i.for_leads AND j.state IN ('DONE', 'DEAD')
+    WHEN 'correction' THEN i.for_leads AND j.state IN ('DONE', 'DEAD')
+    WHEN 'appeal' THEN j.state IN ('DONE', 'DEAD')
     ELSE coalesce(j.dead_reason = 'pulled', FALSE) END
-  OR (i.kind = 'blind') <> EXISTS (
+  OR (i.kind IN {NOT_OPEN_SQL}) <> EXISTS (
     SELECT FROM queue_core_job r JOIN queue_core_decision d ON d.job_id = r.id
     WHERE r.ticket_id = j.ticket_id AND r.revision = j.revision AND d.verdict IS NOT NULL
       AND NOT EXISTS (SELECT FROM queue_core_decision n WHERE n.replaces_id = d.id)))
-"""
+"""  # noqa: S608  (constants of ours)
 
-ENDED = """
+ENDED = f"""
 SELECT i.id FROM queue_core_item i
 JOIN queue_core_job j ON j.id = i.job_id JOIN queue_core_ticket t ON t.id = i.ticket_id
 WHERE i.id = ANY(%(ids)s::bigint[]) AND NOT CASE i.closed_as
@@ -42,10 +47,17 @@ WHERE i.id = ANY(%(ids)s::bigint[]) AND NOT CASE i.closed_as
   WHEN 'checked' THEN i.kind = 'blind' AND EXISTS (
     SELECT FROM queue_core_blindcheck b JOIN queue_core_assignment s ON s.id = b.assignment_id
     WHERE b.item_id = i.id AND s.fence = i.fence AND b.agrees AND b.checked_at = i.closed_at)
-  WHEN 'recalled' THEN i.kind = 'blind' AND EXISTS (
+    OR i.kind = 'second' AND EXISTS (
+    SELECT FROM queue_core_secondlook b JOIN queue_core_assignment s ON s.id = b.assignment_id
+    WHERE b.item_id = i.id AND s.fence = i.fence AND b.looked_at = i.closed_at)
+  WHEN 'recalled' THEN i.kind IN {NOT_OPEN_SQL} AND EXISTS (
     SELECT FROM queue_core_decision d WHERE d.job_id = j.id AND d.why = 'recall')
+  WHEN 'taken_back' THEN i.kind = 'second' AND EXISTS (
+    SELECT FROM queue_core_decision d WHERE d.job_id = j.id AND d.why = 'taken_back')
+  WHEN 'appealed' THEN i.kind IN {NOT_OPEN_SQL} AND EXISTS (
+    SELECT FROM queue_core_item a WHERE a.job_id = j.id AND a.kind = 'appeal' AND a.opened_at = i.closed_at)
   ELSE TRUE END
-"""
+"""  # noqa: S608  (constants of ours)
 
 FENCES = """
 SELECT i.id FROM queue_core_item i

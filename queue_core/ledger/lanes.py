@@ -9,6 +9,7 @@ from queue_core import where
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.ledger.rules import Rule, in_sql
 from queue_core.models import Lane
+from queue_core.states import NOT_OPEN_SQL
 
 STANDING = """
 SELECT l.id FROM queue_core_lane l
@@ -24,13 +25,13 @@ WHERE l.id = ANY(%(ids)s::bigint[]) AND (
 """
 
 #: What is open while nothing waits for delivery: work of the machine, and work of people on jobs that ended.
-OPEN = """
+OPEN = f"""
 SELECT j.lane_id, count(*) FROM queue_core_job j
 WHERE j.lane_id = ANY(%s::bigint[]) AND (
   j.state IN ('WAITING', 'LEASED')
-  OR j.id IN (SELECT i.job_id FROM queue_core_item i WHERE i.closed_at IS NULL AND i.kind <> 'blind'))
+  OR j.id IN (SELECT i.job_id FROM queue_core_item i WHERE i.closed_at IS NULL AND i.kind NOT IN {NOT_OPEN_SQL}))
 GROUP BY j.lane_id
-"""
+"""  # noqa: S608  (constants of ours)
 
 
 def layers_apart(ids: Sequence[int]) -> set[int]:

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 from django.db import connection
 
+from queue_core.states import NOT_OPEN_SQL
+
 #: Where each revision stands, by its latest round; the first that fits. Decisions are found through the jobs of their
 #: revision, which have an index for it.
-PLACES = """
+PLACES = f"""
 SELECT e.id, CASE
   WHEN EXISTS (SELECT FROM queue_core_item i WHERE i.job_id = j.id AND i.closed_at IS NULL
-               AND i.kind <> 'blind') THEN 'open_items'
+               AND i.kind NOT IN {NOT_OPEN_SQL}) THEN 'open_items'
   WHEN EXISTS (
     SELECT FROM queue_core_job r JOIN queue_core_decision d ON d.job_id = r.id
     WHERE r.ticket_id = e.ticket_id AND r.revision = e.revision AND d.verdict IS NOT NULL
@@ -28,7 +30,7 @@ LEFT JOIN LATERAL (
   SELECT id, state, dead_reason FROM queue_core_job
   WHERE ticket_id = e.ticket_id AND revision = e.revision ORDER BY round DESC LIMIT 1) j ON TRUE
 WHERE e.id = ANY(%(ids)s::bigint[])
-"""
+"""  # noqa: S608  (constants of ours)
 
 TALLY = f"SELECT place, count(*) FROM ({PLACES}) placed GROUP BY place"  # noqa: S608  (put together from constants)
 

@@ -10,18 +10,19 @@ from queue_core.models.alerts import (
 )
 from queue_core.models.audit import AuditEntry
 from queue_core.models.blind_checks import BlindCheck
-from queue_core.models.decisions import Decision, Policy, ReasonCode
+from queue_core.models.decisions import Decision, Policy, ReasonCode, ReasonCodeVersion
 from queue_core.models.endpoints import Delivery, DeliveryTry, Endpoint, EndpointSecret, RelayMark
 from queue_core.models.figures import FigureChange, LaneMinute, LaneSample, LaneTotal, WaitingDue
 from queue_core.models.jobs import Attempt, Job, LateAnswer
 from queue_core.models.known_answers import KnownAnswer, KnownReply
 from queue_core.models.lanes import Drainer, Lane, ModelConnection, Presence, Stage
 from queue_core.models.messages import Message
-from queue_core.models.people import Assignment, Item
+from queue_core.models.people import Assignment, Item, ItemPass
 from queue_core.models.preservation import EvidenceReport, PreservationHold
 from queue_core.models.ramp import Hold, Outage, OutageEntry, StageRun
 from queue_core.models.recalls import Recall, RecallEntry
 from queue_core.models.roles import LaneRole
+from queue_core.models.second_looks import Appeal, SecondLook
 from queue_core.models.tickets import Evidence, Ticket
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "AlertSettings",
     "AlertSubscription",
     "AlertWatch",
+    "Appeal",
     "Assignment",
     "Attempt",
     "AuditEntry",
@@ -46,6 +48,7 @@ __all__ = [
     "FigureChange",
     "Hold",
     "Item",
+    "ItemPass",
     "Job",
     "KnownAnswer",
     "KnownReply",
@@ -63,9 +66,11 @@ __all__ = [
     "Presence",
     "PreservationHold",
     "ReasonCode",
+    "ReasonCodeVersion",
     "Recall",
     "RecallEntry",
     "RelayMark",
+    "SecondLook",
     "Stage",
     "StageRun",
     "Ticket",

@@ -17,6 +17,25 @@ class ReasonCode(models.Model):
     public_text = models.TextField(_("public text"), blank=True, default="", max_length=2000)
     is_for_rejection = models.BooleanField(_("for rejecting"), default=True)
     is_active = models.BooleanField(_("in use"), default=True)
+    lanes = models.JSONField(
+        _("lanes"),
+        default=list,
+        db_default=models.Value([], models.JSONField()),
+        blank=True,
+        help_text=_("None chosen: all lanes."),
+    )
+    needs_note = models.BooleanField(
+        _("needs a note"),
+        default=False,
+        db_default=False,
+        help_text=_("Nobody decides by this code without saying more."),
+    )
+    needs_second_look = models.BooleanField(
+        _("needs a second look"),
+        default=False,
+        db_default=False,
+        help_text=_("Each decision of a person by this code is looked at by another one."),
+    )
     version = models.PositiveIntegerField(default=1, editable=False)
 
     class Meta:
@@ -27,6 +46,25 @@ class ReasonCode(models.Model):
 
     def __str__(self) -> str:
         return f"{self.code}: {self.title}"
+
+
+class ReasonCodeVersion(models.Model):
+    """What a reason code said while it had this version: what the author of a decided content was told. Insert-only."""
+
+    ground = models.ForeignKey(ReasonCode, models.PROTECT, related_name="versions", db_index=False)
+    version = models.PositiveIntegerField()
+    title = models.CharField(max_length=120)
+    clause = models.CharField(max_length=200, blank=True, default="")
+    public_text = models.TextField(blank=True, default="", max_length=2000)
+    made_at = models.DateTimeField(null=True, help_text="None: from before versions were kept.")
+
+    class Meta:
+        verbose_name = _("version of a reason code")
+        verbose_name_plural = _("versions of reason codes")
+        constraints = [models.UniqueConstraint(fields=["ground", "version"], name="reason_code_version_once")]
+
+    def __str__(self) -> str:
+        return f"{self.ground_id} v{self.version}"
 
 
 class Policy(models.Model):
@@ -61,7 +99,8 @@ class Decision(models.Model):
     """What a ticket's revision got, as a link of an append-only chain.
 
     A link names the one it replaces; each is replaced at most once and each revision has one first link, so the chain
-    cannot fork. The last link is in force, unless it is a recall, which has no verdict.
+    cannot fork. The last link is in force where it has a verdict: a recall has none, nor has a decision taken back that
+    had replaced nothing.
     """
 
     ticket = models.ForeignKey(Ticket, models.PROTECT, related_name="decisions", db_index=False)
@@ -75,6 +114,9 @@ class Decision(models.Model):
     assignment = models.OneToOneField("queue_core.Assignment", models.PROTECT, null=True, related_name="decision")
     person = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+", db_index=False)
     reason_code = models.ForeignKey(ReasonCode, models.PROTECT, null=True, related_name="+", db_index=False)
+    reason_version = models.PositiveIntegerField(
+        null=True, help_text="The reason code's, when a person decided by it. The model's follows from the time."
+    )
     note = models.TextField(blank=True, default="", db_default="", max_length=4000)
     source_kind = models.CharField(max_length=20, choices=SourceKind)
     automation = models.CharField(max_length=8, choices=Automation)
@@ -97,8 +139,14 @@ class Decision(models.Model):
             ),
             models.CheckConstraint(
                 condition=Q(why=DecisionWhy.RECALL, verdict__isnull=True, attempt__isnull=True, assignment__isnull=True)
+                | Q(
+                    why=DecisionWhy.TAKEN_BACK,
+                    attempt__isnull=True,
+                    assignment__isnull=True,
+                    person__isnull=False,
+                )
                 | (
-                    ~Q(why=DecisionWhy.RECALL)
+                    ~Q(why__in=[DecisionWhy.RECALL, DecisionWhy.TAKEN_BACK])
                     & Q(verdict__isnull=False)
                     & (
                         Q(attempt__isnull=False, assignment__isnull=True)
@@ -117,7 +165,12 @@ class Decision(models.Model):
                 name="decision_first_replaces_nothing",
             ),
         ]
-        indexes = [models.Index(fields=["lane", "decided_at"], name="decision_lane_time")]
+        indexes = [
+            models.Index(fields=["lane", "decided_at"], name="decision_lane_time"),
+            models.Index(
+                fields=["lane", "decided_at"], name="decision_by_people", condition=Q(assignment__isnull=False)
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.ticket_id}@{self.revision} {self.verdict}"

@@ -120,6 +120,20 @@ class Lane(models.Model):
     wait_target = models.DurationField(_("target for the oldest wait"), default=timedelta(minutes=15))
     desk_items_per_hour = models.PositiveIntegerField(_("items people clear in an hour"), default=60)
     assignment_time = models.DurationField(_("time for one item"), default=timedelta(minutes=10))
+    most_held = models.PositiveSmallIntegerField(
+        _("items a person may hold"),
+        default=5,
+        db_default=5,
+        validators=[MinValueValidator(1), MaxValueValidator(100)],
+        help_text=_("Whoever holds so many items already, of any lane, takes none of this one."),
+    )
+    second_look_share = models.FloatField(
+        _("share looked at twice"),
+        default=0.0,
+        db_default=0.0,
+        validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
+        help_text=_("Of people's decisions, drawn by chance: 0.1 is one in ten. Another person decides anew, unseen."),
+    )
     deadline_default = models.DurationField(_("deadline when none is sent"), default=timedelta(hours=24))
     severity_default = models.PositiveSmallIntegerField(
         _("severity when none is sent"), default=1, validators=[MaxValueValidator(3)]

@@ -25,6 +25,9 @@ class Message(models.Model):
     body = models.JSONField()
     state = models.CharField(max_length=10, choices=MessageState, default=MessageState.READY, db_default="ready")
     created_at = models.DateTimeField()
+    not_before = models.DateTimeField(
+        null=True, help_text="Until then whoever decided may take it back: the relay gives it no number."
+    )
 
     class Meta:
         verbose_name = _("message")
@@ -48,6 +51,11 @@ class Message(models.Model):
                 fields=["id"],
                 name="message_to_number",
                 condition=Q(number__isnull=True, state=MessageState.READY) & ~Q(kind=MessageKind.TEST),
+            ),
+            models.Index(
+                fields=["not_before"],
+                name="message_not_before",
+                condition=Q(number__isnull=True, not_before__isnull=False, state=MessageState.READY),
             ),
             models.Index(
                 fields=["lane", "decision"], name="message_kept_back", condition=Q(state=MessageState.KEPT_BACK)

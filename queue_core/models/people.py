@@ -6,7 +6,7 @@ from django.utils.translation import gettext_lazy as _
 from queue_core.models.jobs import Job
 from queue_core.models.lanes import Lane
 from queue_core.models.tickets import Ticket
-from queue_core.states import AssignmentEnd, ItemEnd, ItemKind
+from queue_core.states import AssignmentEnd, ItemEnd, ItemKind, PassedAs
 
 
 class Item(models.Model):
@@ -21,6 +21,7 @@ class Item(models.Model):
     severity = models.PositiveSmallIntegerField()
     deadline = models.DateTimeField()
     is_hard = models.BooleanField(default=False, db_default=False)
+    for_leads = models.BooleanField(default=False, db_default=False)
     fence = models.BigIntegerField(default=0, db_default=0)
     taken_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+", db_index=False)
     taken_until = models.DateTimeField(null=True)
@@ -60,6 +61,11 @@ class Item(models.Model):
             models.Index(fields=["lane", "closed_at"], name="item_closed", condition=Q(closed_at__isnull=False)),
             models.Index(fields=["job"], name="item_job"),
         ]
+        permissions = [
+            ("lead_desk", _("May decide what was escalated, correct decisions and see the desk's figures")),
+            ("view_person_figures", _("May see the desk's figures per person")),
+            ("appeal_decision", _("May enter an appeal against a decision")),
+        ]
 
     def __str__(self) -> str:
         return f"{self.pk}"
@@ -94,3 +100,40 @@ class Assignment(models.Model):
 
     def __str__(self) -> str:
         return f"{self.item_id}#{self.fence}"
+
+
+#: Of a reason for passing an item on.
+MOST_REASON = 500
+
+
+class ItemPass(models.Model):
+    """An item that somebody did not decide but skipped, handed over or escalated, and why. Insert-only.
+
+    The reason may quote the content: an erasure blanks it.
+    """
+
+    item = models.ForeignKey(Item, models.PROTECT, related_name="passes")
+    lane = models.ForeignKey(Lane, models.PROTECT, related_name="+", db_index=False)
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+", db_index=False)
+    passed_as = models.CharField(max_length=12, choices=PassedAs)
+    to = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+", db_index=False)
+    reason = models.TextField(blank=True, default="", max_length=MOST_REASON)
+    at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = _("passing on of an item")
+        verbose_name_plural = _("items passed on")
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(passed_as=PassedAs.HANDED_OVER, to__isnull=False)
+                | (~Q(passed_as=PassedAs.HANDED_OVER) & Q(to__isnull=True)),
+                name="item_pass_to_somebody_when_handed_over",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["lane", "at"], name="item_pass_lane"),
+            models.Index(fields=["person", "at"], name="item_pass_person"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.item_id} {self.passed_as}"

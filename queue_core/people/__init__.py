@@ -5,7 +5,10 @@ permission, locks first (person, ticket, job, item), then reads the clock, then 
 a returned outcome; a caller's mistake is an exception of `queue_core.errors`.
 """
 
-from queue_core.people.assignments import MOST_HELD, extend, give_back, hand_over, take, take_next
+from queue_core.people.appeals import MOST_STATEMENT, appeal
+from queue_core.people.assignments import extend, give_back, take, take_next
+from queue_core.people.correcting import correct
+from queue_core.people.deciding import TAKE_BACK_FOR
 from queue_core.people.desk import (
     Group,
     Reach,
@@ -19,6 +22,7 @@ from queue_core.people.desk import (
     reach,
     supply,
 )
+from queue_core.people.grounds import KINDS_WITH_A_NOTE, in_use, keep_version
 from queue_core.people.group_requeue import (
     MOST_AT_ONCE,
     GroupOutcome,
@@ -28,13 +32,20 @@ from queue_core.people.group_requeue import (
     requeue_group,
 )
 from queue_core.people.outcomes import (
+    Appealed,
+    AppealOutcome,
+    Correcting,
+    CorrectOutcome,
     Held,
     HoldingOutcome,
     Resolved,
     ResolveOutcome,
+    TakeBackOutcome,
     Taken,
+    TakenBack,
     TakeOutcome,
 )
+from queue_core.people.passing import escalate, escalate_item, hand_over, hand_over_item, skip
 from queue_core.people.pulling import pull
 from queue_core.people.resolving import MOST_NOTE, resolve, resolve_requeue
 from queue_core.people.rights import (
@@ -45,11 +56,18 @@ from queue_core.people.rights import (
     require,
     require_somewhere,
 )
+from queue_core.people.taking_back import take_back, to_take_back
 
 __all__ = [
+    "KINDS_WITH_A_NOTE",
     "MOST_AT_ONCE",
-    "MOST_HELD",
     "MOST_NOTE",
+    "MOST_STATEMENT",
+    "TAKE_BACK_FOR",
+    "AppealOutcome",
+    "Appealed",
+    "CorrectOutcome",
+    "Correcting",
     "Group",
     "GroupOutcome",
     "GroupPreview",
@@ -60,15 +78,24 @@ __all__ = [
     "ResolveOutcome",
     "Resolved",
     "Supply",
+    "TakeBackOutcome",
     "TakeOutcome",
     "Taken",
+    "TakenBack",
+    "appeal",
     "before_the_deadline",
+    "correct",
+    "escalate",
+    "escalate_item",
     "extend",
     "give_back",
     "groups",
     "hand_over",
+    "hand_over_item",
     "held_by",
     "holds_over",
+    "in_use",
+    "keep_version",
     "lanes_where_may",
     "may",
     "may_somewhere",
@@ -83,7 +110,10 @@ __all__ = [
     "require_somewhere",
     "resolve",
     "resolve_requeue",
+    "skip",
     "supply",
     "take",
+    "take_back",
     "take_next",
+    "to_take_back",
 ]

@@ -1,4 +1,4 @@
-"""Items taken, extended, given back and handed over."""
+"""Items taken, extended and given back."""
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
@@ -12,69 +12,79 @@ from queue_core.clock import Clock
 from queue_core.contract import assign
 from queue_core.contract.locks import read_clock
 from queue_core.errors import InvalidRequest
-from queue_core.models import Assignment, Item
+from queue_core.models import Assignment, Item, ItemPass, Lane
+from queue_core.people.eligibility import DECIDE, may_work_on, open_to
 from queue_core.people.outcomes import Held, HoldingOutcome, Stale, Taken, TakeOutcome
-from queue_core.people.rights import may, require
-from queue_core.states import AssignmentEnd, AssignmentToken
+from queue_core.people.rights import require, require_somewhere
+from queue_core.states import AssignmentEnd, AssignmentToken, PassedAs
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractUser
 
-#: Items one person may hold at once. More would only keep them from others.
-MOST_HELD = 5
 #: What a person gave back is offered to them again only after everything else, for so long.
 GIVEN_BACK_RESTS = timedelta(minutes=30)
+#: What a person skipped is not offered to them again for so long: about a shift's half.
+SKIPPED_RESTS = timedelta(hours=4)
 
 
 @transaction.atomic
-def take(item_id: int, *, person: "AbstractUser", clock: Clock, most_held: int = MOST_HELD) -> Taken:
-    """Take one item. A repeat while one's own assignment runs returns that assignment again, not a new one."""
-    require(person, "decide_item")
+def take(item_id: int, *, person: "AbstractUser", clock: Clock) -> Taken:
+    """Take one item. A repeat while one's own assignment runs returns that assignment again, not a new one.
+
+    HANDS_FULL, with the number, for whoever holds as many items as the item's lane allows; NOT_FOR_YOU for what is for
+    leads, or looks once more at what this very person decided.
+    """
+    require_somewhere(person, DECIDE)
     lock_people(person.pk)
     item = lock_item(item_id)
     now = read_clock(clock, InvalidRequest)
     if item is None:
         return Taken(TakeOutcome.MISSING)
+    require(person, DECIDE, item.lane_id)
     if item.closed_at is not None:
         return Taken(TakeOutcome.ITEM_CLOSED)
     if is_held(item, now=now):
         return taken_already(item, person)
-    if hands_full(person.pk, most_held, now=now):
-        return Taken(TakeOutcome.HANDS_FULL)
+    if not may_work_on(item, person):
+        return Taken(TakeOutcome.NOT_FOR_YOU)
+    if hands_full(person.pk, item.lane.most_held, now=now):
+        return Taken(TakeOutcome.HANDS_FULL, most_held=item.lane.most_held)
     return _give_to(item, person, now)
 
 
 @transaction.atomic
-def take_next(
-    *, person: "AbstractUser", lane_ids: Collection[int] | None = None, clock: Clock, most_held: int = MOST_HELD
-) -> Taken:
+def take_next(*, person: "AbstractUser", lane_ids: Collection[int] | None = None, clock: Clock) -> Taken:
     """Take the item that needs a person most: by severity, hard deadlines first, then time left.
 
-    Never what somebody else holds. Rows that another take holds locked are passed over, so that two people who ask
-    at once get two items without waiting for each other. `lane_ids` None means all lanes.
+    Never what somebody else holds, nor what the person skipped of late. Rows that another take holds locked are passed
+    over, so that two people who ask at once get two items without waiting for each other. `lane_ids` None means all
+    lanes; lanes in which the person holds as many items as one may are left out.
     """
-    require(person, "decide_item")
+    require_somewhere(person, DECIDE)
     lock_people(person.pk)
     now = read_clock(clock, InvalidRequest)
-    if hands_full(person.pk, most_held, now=now):
-        return Taken(TakeOutcome.HANDS_FULL)
     # A time that was over before the row was locked is still over afterwards, so this test needs no second look.
-    free = _free_items(lane_ids, now)
-    item = _in_turn(free, person.pk, now).select_for_update(no_key=True, skip_locked=True, of=("self",)).first()
-    if item is None:
-        return Taken(TakeOutcome.NOTHING)
-    return _give_to(item, person, read_clock(clock, InvalidRequest))
+    free = open_to(_free_items(lane_ids, now), person).exclude(Exists(_skipped(person.pk, now)))
+    held = held_number(person.pk, now=now)
+    roomy = _in_turn(free.filter(lane__most_held__gt=held), person.pk, now)
+    item = roomy.select_for_update(no_key=True, skip_locked=True, of=("self",)).first()
+    if item is not None:
+        return _give_to(item, person, read_clock(clock, InvalidRequest))
+    full = Lane.objects.filter(pk__in=free.order_by().values("lane_id"), most_held__lte=held).order_by("-most_held")
+    most = full.values_list("most_held", flat=True).first() if held else None
+    return Taken(TakeOutcome.NOTHING) if most is None else Taken(TakeOutcome.HANDS_FULL, most_held=most)
 
 
 @transaction.atomic
 def extend(token: AssignmentToken, *, person: "AbstractUser", clock: Clock) -> Held:
     """A whole new time for one item from now on. Nothing but this extends an assignment: no poll, no typing."""
-    require(person, "decide_item")
+    require_somewhere(person, DECIDE)
     item = lock_item(token.item)
     now = read_clock(clock, InvalidRequest)
     why = judge_assignment(item, token, person, now=now)
     if item is None or why is not None:
         return Held(HoldingOutcome.STALE, why=why)
+    require(person, DECIDE, item.lane_id)
     item.taken_until = now + item.lane.assignment_time
     item.save(update_fields=["taken_until"])
     Assignment.objects.filter(item=item, fence=token.fence).update(until=item.taken_until)
@@ -83,38 +93,14 @@ def extend(token: AssignmentToken, *, person: "AbstractUser", clock: Clock) -> H
 
 @transaction.atomic
 def give_back(token: AssignmentToken, *, person: "AbstractUser", clock: Clock) -> Held:
-    require(person, "decide_item")
+    require_somewhere(person, DECIDE)
     item = lock_item(token.item)
     now = read_clock(clock, InvalidRequest)
     why = judge_assignment(item, token, person, now=now)
     if item is None or why is not None:
         return Held(HoldingOutcome.STALE, why=why)
-    _end_assignment(item, AssignmentEnd.GIVEN_BACK, now)
-    item.taken_by = item.taken_until = None
-    item.save(update_fields=["taken_by", "taken_until"])
+    let_go(item, AssignmentEnd.GIVEN_BACK, now=now)
     return Held(HoldingOutcome.GIVEN_BACK)
-
-
-@transaction.atomic
-def hand_over(
-    token: AssignmentToken, *, person: "AbstractUser", to: "AbstractUser", clock: Clock, most_held: int = MOST_HELD
-) -> Held:
-    """Hand an item to somebody by name, with a whole new time. Raises InvalidRequest for one who may not decide it."""
-    require(person, "decide_item")
-    if to.pk == person.pk or not may(to, "decide_item"):
-        raise InvalidRequest("Hand it over to somebody else who may decide items.", field="to")
-    lock_people(person.pk, to.pk)
-    item = lock_item(token.item)
-    now = read_clock(clock, InvalidRequest)
-    why = judge_assignment(item, token, person, now=now)
-    if item is None or why is not None:
-        return Held(HoldingOutcome.STALE, why=why)
-    if hands_full(to.pk, most_held, now=now):
-        return Held(HoldingOutcome.HANDS_FULL)
-    _end_assignment(item, AssignmentEnd.HANDED_OVER, now)
-    until = now + item.lane.assignment_time
-    assign(item, to, now=now, until=until)
-    return Held(HoldingOutcome.HANDED_OVER, until=until)
 
 
 def judge_assignment(
@@ -138,7 +124,7 @@ def judge_assignment(
 
 
 def lock_item(item_id: int) -> Item | None:
-    items = Item.objects.select_for_update(no_key=True, of=("self",)).select_related("lane")
+    items = Item.objects.select_for_update(no_key=True, of=("self",)).select_related("lane", "job__evidence")
     return items.filter(pk=item_id).first()
 
 
@@ -155,9 +141,13 @@ def is_held(item: Item, *, now: datetime) -> bool:
     return item.taken_until is not None and now < item.taken_until
 
 
+def held_number(person_id: int, *, now: datetime) -> int:
+    """How many items a person holds, of any lane. Exact only under the person's lock."""
+    return Assignment.objects.filter(person_id=person_id, ended_at__isnull=True, until__gt=now).count()
+
+
 def hands_full(person_id: int, most_held: int, *, now: datetime) -> bool:
-    running = Assignment.objects.filter(person_id=person_id, ended_at__isnull=True, until__gt=now)
-    return running.count() >= most_held
+    return held_number(person_id, now=now) >= most_held
 
 
 def taken_already(item: Item, person: "AbstractUser") -> Taken:
@@ -168,14 +158,21 @@ def taken_already(item: Item, person: "AbstractUser") -> Taken:
     return Taken(TakeOutcome.ALREADY_YOURS, token, item.taken_until, person.pk)
 
 
+def end_assignment(item: Item, ended_as: AssignmentEnd, *, now: datetime) -> None:
+    Assignment.objects.filter(item=item, ended_at__isnull=True).update(ended_at=now, ended_as=ended_as)
+
+
+def let_go(item: Item, ended_as: AssignmentEnd, *, now: datetime) -> None:
+    """End the assignment on a locked item, which is free then."""
+    end_assignment(item, ended_as, now=now)
+    item.taken_by = item.taken_until = None
+    item.save(update_fields=["taken_by", "taken_until", "for_leads"])
+
+
 def _give_to(item: Item, person: "AbstractUser", now: datetime) -> Taken:
-    _end_assignment(item, AssignmentEnd.EXPIRED, now)
+    end_assignment(item, AssignmentEnd.EXPIRED, now=now)
     until = now + item.lane.assignment_time
     return Taken(TakeOutcome.TAKEN, assign(item, person, now=now, until=until), until, person.pk)
-
-
-def _end_assignment(item: Item, ended_as: AssignmentEnd, now: datetime) -> None:
-    Assignment.objects.filter(item=item, ended_at__isnull=True).update(ended_at=now, ended_as=ended_as)
 
 
 def _free_items(lane_ids: Collection[int] | None, now: datetime) -> QuerySet[Item]:
@@ -183,6 +180,12 @@ def _free_items(lane_ids: Collection[int] | None, now: datetime) -> QuerySet[Ite
     if lane_ids is not None:
         items = items.filter(lane_id__in=lane_ids)
     return items.filter(Q(taken_until__isnull=True) | Q(taken_until__lte=now))
+
+
+def _skipped(person_id: int, now: datetime) -> QuerySet[ItemPass]:
+    return ItemPass.objects.filter(
+        item=OuterRef("pk"), person_id=person_id, passed_as=PassedAs.SKIPPED, at__gt=now - SKIPPED_RESTS
+    )
 
 
 def _in_turn(items: QuerySet[Item], person_id: int, now: datetime) -> QuerySet[Item]:

@@ -3,29 +3,17 @@
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from queue_core import audit, relay
-from queue_core.models import Assignment, BlindCheck, Decision, Item, Message
-from queue_core.states import AssignmentToken, MessageKind, Verdict
+from queue_core import audit
+from queue_core.models import Assignment, BlindCheck, Decision, Item
+from queue_core.states import AssignmentToken, Verdict
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractUser
 
 
-def is_of_check(head: Decision, item: Item) -> bool:
-    """Whether the decision in force is the model's that this item is to check."""
-    return head.attempt_id is not None and head.pk == item.params.get("decision")
-
-
 def keep_check(item: Item, assignment: Assignment, head: Decision, verdict: Verdict, *, now: datetime) -> BlindCheck:
-    """Write down a check, under the locks of its ticket, job and item. The caller replaces a decision it contradicts.
-
-    The message of a contradicted decision goes to nobody any more, where nobody has seen it.
-    """
+    """Write down a check, under the locks of its ticket, job and item. The caller replaces what it contradicts."""
     assert head.run_id is not None, "the model decides under a run"
-    agrees = head.verdict == verdict
-    if not agrees:
-        messages = Message.objects.filter(decision=head, kind=MessageKind.DECISION)
-        relay.withdraw(list(messages.values_list("pk", flat=True)), now=now)
     return BlindCheck.objects.create(
         item=item,
         assignment=assignment,
@@ -34,7 +22,7 @@ def keep_check(item: Item, assignment: Assignment, head: Decision, verdict: Verd
         run_id=head.run_id,
         person_id=assignment.person_id,
         verdict=verdict,
-        agrees=agrees,
+        agrees=head.verdict == verdict,
         checked_at=now,
     )
 

@@ -102,7 +102,7 @@ def requeue_group(
     requeued before. Raises InvalidRequest for deadlines or a reason out of bounds. Not one transaction: an act that a
     crash cuts short has requeued some items, each whole, and the next preview shows the rest.
     """
-    require(person, "requeue_item")
+    require(person, "requeue_item", lane_id)
     check_reason(reason)
     now = read_clock(clock, InvalidRequest)
     _check(cause, first, span, now)

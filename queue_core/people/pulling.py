@@ -8,10 +8,11 @@ from queue_core import contract
 from queue_core.clock import Clock
 from queue_core.contract.locks import read_clock
 from queue_core.errors import InvalidRequest
-from queue_core.models import Item
-from queue_core.people.assignments import MOST_HELD, hands_full, is_held, lock_people, taken_already
+from queue_core.models import Item, Lane
+from queue_core.people.assignments import hands_full, is_held, lock_people, taken_already
+from queue_core.people.eligibility import DECIDE
 from queue_core.people.outcomes import Taken, TakeOutcome
-from queue_core.people.rights import require
+from queue_core.people.rights import require, require_somewhere
 from queue_core.states import ActOutcome
 
 if TYPE_CHECKING:
@@ -24,17 +25,21 @@ NOT_PULLED = {
 
 
 @transaction.atomic
-def pull(job_id: int, *, person: "AbstractUser", reason: str, clock: Clock, most_held: int = MOST_HELD) -> Taken:
+def pull(job_id: int, *, person: "AbstractUser", reason: str, clock: Clock) -> Taken:
     """Pull one job and take its item. A repeat returns the assignment that the first pull gave.
 
     HELD_BY_ANOTHER if somebody else was quicker; NOT_ALLOWED_IN_STATE if the machine has it, or its deadline passed.
     """
-    require(person, "pull_job")
-    require(person, "decide_item")
+    require_somewhere(person, "pull_job")
+    lane = Lane.objects.filter(jobs=job_id).first()
+    if lane is None:
+        return Taken(TakeOutcome.MISSING)
+    require(person, "pull_job", lane)
+    require(person, DECIDE, lane)
     lock_people(person.pk)
     now = read_clock(clock, InvalidRequest)
-    if hands_full(person.pk, most_held, now=now) and _item_of(job_id) is None:
-        return Taken(TakeOutcome.HANDS_FULL)
+    if hands_full(person.pk, lane.most_held, now=now) and _item_of(job_id) is None:
+        return Taken(TakeOutcome.HANDS_FULL, most_held=lane.most_held)
     outcome, token = contract.pull(job_id, person=person, clock=clock, reason=reason)
     if token is not None:
         until = Item.objects.values_list("taken_until", flat=True).get(pk=token.item)

@@ -21,12 +21,12 @@ MOST_ON_A_PAGE = 1_000
 LOST_AT_MOST = 10_000_000
 
 #: A message that somebody holds is passed over, and so are the later ones of its ticket: they wait for it, as they do
-#: for one that is kept back. A message may go if as many of its ticket's earlier ones are free here as have no number.
-#: Numbers of a ticket's messages rise with `seq` for that reason.
+#: for one that is kept back, or that may still be taken back. A message may go if as many of its ticket's earlier ones
+#: are free here as have no number. Numbers of a ticket's messages rise with `seq` for that reason.
 NUMBER = """
 WITH free AS MATERIALIZED (
   SELECT id, ticket_id, seq FROM queue_core_message
-  WHERE number IS NULL AND state = 'ready' AND NOT kind = 'endpoint.test'
+  WHERE number IS NULL AND state = 'ready' AND NOT kind = 'endpoint.test' AND (not_before IS NULL OR not_before <= %s)
   ORDER BY id LIMIT %s FOR NO KEY UPDATE SKIP LOCKED),
 next AS (
   SELECT f.id, row_number() OVER (ORDER BY f.id) AS place
@@ -62,7 +62,7 @@ def number_messages(*, clock: Clock, most: int = MOST_AT_ONCE) -> set[int]:
         # In a statement of its own: the next one's snapshot has to be taken after the lock.
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
         now = clock.now()
-        cursor.execute(NUMBER, [most, now, now])
+        cursor.execute(NUMBER, [now, most, now, now])
         return {row[0] for row in cursor.fetchall()}
 
 

@@ -63,7 +63,6 @@ def _live(request: HttpRequest, person: Person, lanes: Sequence[Lane], now: date
         "on_what": people.on_what(ids, now=now),
         "since": newer,
         "new": people.open_items(ids).filter(pk__gt=newer).count() if newer < last else 0,
-        "most_held": people.MOST_HELD,
     }
 
 
@@ -188,8 +187,8 @@ def _not_taken(taken: Taken, person: Person) -> str:
         return ngettext(
             "You hold %(most)d item already. Decide it or give it back first.",
             "You hold %(most)d items already. Decide one or give it back first.",
-            people.MOST_HELD,
-        ) % {"most": people.MOST_HELD}
+            taken.most_held or 0,
+        ) % {"most": taken.most_held}
     if taken.outcome == TakeOutcome.ITEM_CLOSED:
         return _("This item is closed: nothing is left to do on it.")
     if taken.outcome == TakeOutcome.NOT_ALLOWED_IN_STATE:

@@ -3,7 +3,8 @@
 from django.contrib.auth.models import Permission
 
 from queue_core import people
-from queue_core.models import Item, Job, Lane
+from queue_core.ledger.rules import rules
+from queue_core.models import Assignment, Decision, Item, Job, Lane
 from queue_core.people import Taken
 from queue_core.states import AssignmentToken
 from reviewboard.models import Person
@@ -41,3 +42,9 @@ def take(item: Item, who: Person, *, when: float) -> AssignmentToken:
     taken: Taken = people.take(item.pk, person=who, clock=clock(when))
     assert taken.token is not None, taken.outcome
     return taken.token
+
+
+def broken_rules() -> set[str]:
+    """The ledger's rules about people's work that some row breaks."""
+    about = [rule for rule in rules() if rule.model in (Assignment, Decision, Item)]
+    return {rule.code for rule in about if rule.look(list(rule.model.objects.values_list("pk", flat=True)))}

@@ -99,7 +99,7 @@ def test_hand_over_needs_somebody_else_who_may_decide(item):
 def test_hand_over_into_full_hands_changes_nothing(item):
     who, other = rita(), leo()
     token = take(item, who, when=10)
-    for _ in range(people.MOST_HELD):
+    for _ in range(5):
         take(manual_item(item.lane), other, when=10)
 
     assert people.hand_over(token, person=who, to=other, clock=clock(11)).outcome == HoldingOutcome.HANDS_FULL

@@ -60,7 +60,7 @@ def test_pull_of_what_the_machine_has_is_refused():
 
 def test_pull_into_full_hands_changes_nothing():
     lane, who = make_lane(), leo()
-    for _ in range(people.MOST_HELD):
+    for _ in range(5):
         take(manual_item(lane), who, when=3)
     job = waiting_job(lane)
 
