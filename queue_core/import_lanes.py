@@ -1,5 +1,7 @@
 """The lanes that an import names: found, or made if it was asked to."""
 
+from collections.abc import Callable
+
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
@@ -9,18 +11,20 @@ from queue_core.errors import InvalidJob
 from queue_core.models import Lane
 from queue_core.models.lanes import name_validator
 
+#: A lane by its name, made because an import names it.
+type MakeLane = Callable[[str], Lane]
+
 
 class LaneFinder:
-    """Lanes by name, each asked for once. `made` lists those that were made on the way."""
+    """Lanes by name, each asked for once. `made` lists those that `make` made on the way; None makes none."""
 
-    def __init__(self, *, create: bool, connection: str | None, clock: Clock) -> None:
-        self._create = create
-        self._connection = connection
-        self._clock = clock
+    def __init__(self, make: MakeLane | None = None) -> None:
+        self._make = make
         self._found: dict[str, Lane] = {}
         self.made: list[str] = []
 
     def __call__(self, name: str) -> Lane:
+        """Raises InvalidJob for a name that is none, or of no lane."""
         if name not in self._found:
             self._found[name] = Lane.objects.filter(name=name).first() or self._made(name)
         return self._found[name]
@@ -30,8 +34,18 @@ class LaneFinder:
             name_validator(name)
         except ValidationError as fault:
             raise InvalidJob(fault.messages[0], field="lane") from fault
-        if not self._create:
-            raise InvalidJob(_("There is no such lane. --create-lanes makes it."), field="lane")
-        lane = lanes.create_lane_for_import(name, connection=self._connection, clock=self._clock)
+        if self._make is None:
+            raise InvalidJob(_("There is no such lane."), field="lane")
+        lane = self._make(name)
         self.made.append(name)
         return lane
+
+
+def maker(connection: str | None, clock: Clock) -> MakeLane:
+    """Makes lanes, on hold, with the connection of that name or the only one there is."""
+    return lambda name: lanes.create_lane_for_import(name, connection=connection, clock=clock)
+
+
+def imagined(name: str) -> Lane:
+    """A lane that a dry run would have made: a row that is never saved."""
+    return Lane(name=name)

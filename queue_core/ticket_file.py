@@ -7,9 +7,10 @@ time; whether a deadline is over is the contract's to say, after it has looked w
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, BinaryIO
 
 from django.utils.translation import gettext as _
@@ -24,6 +25,9 @@ MAX_NESTING = 64
 MAX_NUMBER = 40
 SKIP = 64 * 1024
 BOM = b"\xef\xbb\xbf"
+#: Where a report of refused lines says why. Ignored when the line comes again.
+REFUSED_FIELD = "_refused"
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +38,9 @@ class Line:
     raw: bytes | None
 
 
-def lines(stream: BinaryIO) -> Iterator[Line]:
-    """The lines of a file, from 1, each read bounded."""
-    number = 0
+def lines(stream: BinaryIO, *, first: int = 1) -> Iterator[Line]:
+    """The lines of a file, each read bounded. `first` is the number of the line that the stream stands at."""
+    number = first - 1
     while head := stream.readline(MAX_LINE + 2):
         number += 1
         text = head.rstrip(b"\r\n")
@@ -54,23 +58,33 @@ def _skip_rest(stream: BinaryIO, head: bytes) -> None:
         head = stream.readline(SKIP)
 
 
-def parse(line: Line, *, now: datetime) -> TicketRecord:
-    """The record in a line; relative times count from `now`. Raises InvalidJob with the field and the reason."""
+def parse(line: Line, *, now: datetime, defaults: Mapping[str, str] = NOTHING) -> TicketRecord:
+    """The record in a line; relative times count from `now`. Raises InvalidJob with the field and the reason.
+
+    `defaults` are the values of fields that the line does not name.
+    """
     if line.raw is None:
         raise InvalidJob(_("The line is longer than %(most)d bytes.") % {"most": MAX_LINE})
-    return checked(_object(line.raw), now=now)
+    return checked(with_defaults(_object(line.raw), defaults), now=now)
+
+
+def with_defaults(values: Mapping[str, Any], defaults: Mapping[str, str]) -> Mapping[str, Any]:
+    """What a line says, and for what it does not name (or says null) the default."""
+    return {**values, **{name: text for name, text in defaults.items() if values.get(name) is None}}
 
 
 def _object(raw: bytes) -> dict[str, Any]:
     content = _loaded(_text(raw))
     if not isinstance(content, dict):
         raise InvalidJob(_("The line is no JSON object."))
+    # The reason that a report of refused lines gave: the line was mended, and comes again.
+    content.pop(REFUSED_FIELD, None)
     unknown = sorted(content.keys() - FIELDS)
     if unknown:
         raise InvalidJob(_("There is no such field."), field=_shown(unknown[0]))
     for name, value in content.items():
-        _check_value(name, value)
-    _check_size(content.get("evidence"))
+        check_value(name, value)
+    check_size(content.get("evidence"))
     return content
 
 
@@ -140,8 +154,9 @@ def _check_digits(text: str) -> None:
         raise InvalidJob(_("A number is longer than %(most)d characters.") % {"most": MAX_NUMBER})
 
 
-def _check_value(name: str, value: Any) -> None:
-    """Depth and text of a field's value. A stack of its own: this walk must not be what nesting breaks."""
+def check_value(name: str, value: Any) -> None:
+    """Raises InvalidJob for a value that nests too deeply or holds a text that cannot be stored."""
+    # A stack of its own: this walk must not be what nesting breaks.
     stack = [(value, 1)]
     while stack:
         part, depth = stack.pop()
@@ -165,7 +180,8 @@ def _check_text(name: str, text: str) -> None:
         raise InvalidJob(_("A text holds half of a surrogate pair, which is no character."), field=name) from error
 
 
-def _check_size(evidence: Any) -> None:
+def check_size(evidence: Any) -> None:
+    """Raises InvalidJob for evidence that is larger than what is taken."""
     # Measured as it will be stored, not as it was sent: escapes make a line longer than its text.
     size = len(json.dumps(evidence, ensure_ascii=False, separators=(",", ":")).encode())
     if size > MAX_EVIDENCE:

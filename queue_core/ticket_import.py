@@ -5,6 +5,8 @@ Each batch is one transaction, so that a run that was killed is put right by run
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
 
 from django.utils.translation import gettext as _
 
@@ -14,7 +16,9 @@ from queue_core.contract import NewTicket, Received, receive_many, supersede
 from queue_core.errors import InvalidJob, RevisionConflict
 from queue_core.models import Lane
 from queue_core.states import AddOutcome
-from queue_core.ticket_file import Line, parse
+from queue_core.ticket_fields import TicketRecord
+from queue_core.ticket_file import Line
+from queue_core.ticket_refused import Refusal
 
 BATCH_LINES = 500
 #: A batch is also full when it holds so many bytes: 500 lines may be half a gigabyte.
@@ -23,16 +27,7 @@ REFUSED = "refused"
 
 #: The lane of a name, or InvalidJob that says why there is none.
 type FindLane = Callable[[str], Lane]
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A line that did not go in: where, which field, and why."""
-
-    line: int
-    field: str
-    reason: str
-    outcome: str = REFUSED
+type Answer = AddOutcome | InvalidJob | RevisionConflict
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +39,17 @@ class Entry:
     replaces: str | None
 
 
-type Answer = Received | InvalidJob | RevisionConflict
+class Parse(Protocol):
+    """A line's record, its relative times counted from `now`. Raises InvalidJob."""
+
+    def __call__(self, line: Line, *, now: datetime) -> TicketRecord: ...
+
+
+class Intake(Protocol):
+    """What is done with the tickets of a batch: they are received, or it is only foretold what receiving would do."""
+
+    def take(self, entries: Sequence[Entry]) -> dict[int, Answer]:
+        """An answer for each entry, by its line."""
 
 
 @dataclass(slots=True)
@@ -67,9 +72,11 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Importer:
-    """Where lines go, and whom to tell of those that do not."""
+    """How lines are read, where they go, and whom to tell of those that do not."""
 
+    parse: Parse
     find_lane: FindLane
+    intake: Intake
     default_source: str
     clock: Clock
     refuse: Callable[[Refusal], None]
@@ -77,64 +84,85 @@ class Importer:
 
     def take(self, lines: Iterable[Line]) -> Iterator[int]:
         """Take in all lines. Yields the line number reached after each batch, for whoever shows progress."""
-        for batch in _batches(lines):
-            self._take_batch(batch)
+        for batch in batches(lines):
+            self.take_batch(batch)
             yield batch[-1].number
 
-    def _take_batch(self, batch: Sequence[Line]) -> None:
+    def take_batch(self, batch: Sequence[Line]) -> None:
+        """Take in one batch. In a transaction of the caller's it is whole or not at all, with what the caller adds."""
         # Relative times count from the batch's own moment: a long import must not date its last lines back.
         now = self.clock.now()
         entries: list[Entry] = []
         answers: dict[int, Answer] = {}
         for line in batch:
             try:
-                record = parse(line, now=now)
+                record = self.parse(line, now=now)
                 ticket = record.for_lane(self.find_lane(record.lane), default_source=self.default_source)
             except InvalidJob as fault:
                 answers[line.number] = fault
             else:
                 entries.append(Entry(line.number, ticket, record.replaces))
+        answers |= self.intake.take(entries)
+        for line in batch:
+            self._note(line, answers[line.number])
+
+    def _note(self, line: Line, answer: Answer) -> None:
+        match answer:
+            case InvalidJob():
+                self.account.add(REFUSED)
+                self.refuse(Refusal(line.number, answer.field, str(answer), REFUSED, line.raw))
+            case RevisionConflict():
+                self._note_conflict(line, answer.current)
+            case AddOutcome():
+                self.account.add(answer)
+
+    def _note_conflict(self, line: Line, current: str) -> None:
+        self.account.add(AddOutcome.REVISION_CONFLICT)
+        reason = _("Revision “%(current)s” is the current one. To replace it, name it in the field replaces.")
+        if not current:
+            reason = _("There is no such ticket whose revision could be replaced.")
+        text = reason % {"current": current}
+        self.refuse(Refusal(line.number, "revision", text, AddOutcome.REVISION_CONFLICT, line.raw))
+
+
+@dataclass(frozen=True, slots=True)
+class Receiving:
+    """The intake that stores, by the contract's verbs, and wakes the lanes."""
+
+    clock: Clock
+
+    def take(self, entries: Sequence[Entry]) -> dict[int, Answer]:
+        answers: dict[int, Answer] = {}
         for group in _in_order(entries):
             answers |= self._receive(group)
-        for line in batch:
-            self._note(line.number, answers[line.number])
         for lane_id in {entry.ticket.lane.pk for entry in entries}:
             wakeups.wake(lane_id)
+        return answers
 
     def _receive(self, group: Sequence[Entry]) -> dict[int, Answer]:
         first = group[0]
         if first.replaces is not None:
             return {first.line: self._supersede(first.ticket, first.replaces)}
-        answers = receive_many([entry.ticket for entry in group], clock=self.clock)
-        return {entry.line: answer for entry, answer in zip(group, answers, strict=True)}
+        received = receive_many([entry.ticket for entry in group], clock=self.clock)
+        return {entry.line: _answer(one) for entry, one in zip(group, received, strict=True)}
 
     def _supersede(self, ticket: NewTicket, replaces: str) -> Answer:
         try:
-            return supersede(ticket, replaces=replaces, clock=self.clock)
+            return _answer(supersede(ticket, replaces=replaces, clock=self.clock))
         except (InvalidJob, RevisionConflict) as fault:
             return fault
 
-    def _note(self, number: int, answer: Answer) -> None:
-        match answer:
-            case InvalidJob():
-                self.account.add(REFUSED)
-                self.refuse(Refusal(number, answer.field, str(answer)))
-            case RevisionConflict():
-                self._note_conflict(number, answer.current)
-            case Received(outcome=AddOutcome.REVISION_CONFLICT):
-                self._note_conflict(number, answer.current_revision)
-            case Received():
-                self.account.add(answer.outcome)
 
-    def _note_conflict(self, number: int, current: str) -> None:
-        self.account.add(AddOutcome.REVISION_CONFLICT)
-        reason = _("Revision “%(current)s” is the current one. To replace it, name it in the field replaces.")
-        if not current:
-            reason = _("There is no such ticket whose revision could be replaced.")
-        self.refuse(Refusal(number, "revision", reason % {"current": current}, AddOutcome.REVISION_CONFLICT))
+def _answer(received: Received | InvalidJob) -> Answer:
+    if isinstance(received, InvalidJob):
+        return received
+    if received.outcome == AddOutcome.REVISION_CONFLICT:
+        return RevisionConflict("Another revision is current.", current=received.current_revision)
+    return received.outcome
 
 
-def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
+def batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    """Lines in batches, each bounded in lines and in bytes. Reads no line ahead of the batch it gives."""
     batch: list[Line] = []
     size = 0
     for line in lines:

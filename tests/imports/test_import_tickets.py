@@ -54,7 +54,8 @@ class Ran:
         except SystemExit as end:
             self.code = int(end.code or 0)
         self.out, self.err = out.getvalue(), err.getvalue()
-        self.report = [json.loads(line) for line in report.read_text().splitlines()] if report else []
+        lines = report.read_text().splitlines() if report and report.suffix != ".csv" else []
+        self.report = [json.loads(line)["_refused"] for line in lines]
 
 
 def test_the_lines_of_a_file_are_tickets_that_wait_in_their_lane(lane, write):
@@ -127,7 +128,7 @@ def test_a_wrong_line_is_refused_with_number_field_and_reason_and_the_others_go_
     assert [(r["line"], r["field"]) for r in ran.report] == [
         (2, "lane"), (3, "ticket"), (4, "deadline"), (5, "evidence"), (6, ""), (7, ""),
     ]  # fmt: skip
-    assert all(r["reason"] and r["outcome"] == "refused" for r in ran.report)
+    assert all(r["reason"] for r in ran.report)
     assert "Line 4, deadline:" in ran.err
     assert list(Ticket.objects.order_by("external_id").values_list("external_id", flat=True)) == ["t1", "t9"]
     assert Evidence.objects.count() == Job.objects.count() == 2
@@ -160,7 +161,7 @@ def test_another_revision_is_a_conflict_that_changes_nothing(lane, write, tmp_pa
 
     assert ran.code == 1
     assert "1 stored, 0 known, 0 superseded, 1 in conflict, 0 refused" in ran.out
-    assert [(r["line"], r["field"], r["outcome"]) for r in ran.report] == [(2, "revision", "revision_conflict")]
+    assert [(r["line"], r["field"]) for r in ran.report] == [(2, "revision")]
     assert Ticket.objects.get().current_revision == "v2"
 
 
@@ -249,3 +250,92 @@ def test_severity_3_goes_to_people_at_once(lane, write):
 
     assert Job.objects.get().dead_reason == "pulled"
     assert Job.objects.get().items.get().kind == "urgent"
+
+
+def test_a_dry_run_writes_nothing_and_counts_what_an_import_then_does(lane, write):
+    """Also where lines of one file are about the same ticket, far enough apart to be in other batches."""
+    Ran(write(ticket(0), ticket(1), ticket(1, revision="v2", replaces="v1"), name="before.ndjson"))
+    path = write(
+        ticket(0), ticket(0, revision="v9"), ticket(1), ticket(1, revision="v2"), ticket(2, deadline="-1h"), ticket(2),
+        ticket(3), ticket(3, revision="v2", replaces="v1"), ticket(4, revision="v2", replaces="v1"), "x",
+        *(ticket(n) for n in range(100, 700)), ticket(3), ticket(3, revision="v2"), ticket(3, revision="v3"),
+        ticket(3, revision="v3", replaces="v2"), ticket(2), ticket(5, lane="nowhere"), ticket(6, ticket="a\0b"),
+    )  # fmt: skip
+    before = Ticket.objects.count(), Job.objects.count(), Evidence.objects.count()
+
+    foretold = Ran(path, dry_run=True)
+
+    assert before == (Ticket.objects.count(), Job.objects.count(), Evidence.objects.count())
+    assert "nothing was written" in foretold.out
+    ran = Ran(path)
+    assert ran.out.splitlines()[0] == foretold.out.splitlines()[0]
+    assert "604 stored, 4 known, 2 superseded, 3 in conflict, 4 refused" in ran.out
+    assert (ran.err, ran.code) == (foretold.err, foretold.code)
+
+
+def test_a_dry_run_makes_no_lane_and_says_which_it_would_make(write):
+    ran = Ran(write(ticket(1)), create_lanes=True, dry_run=True)
+
+    assert "Lane “posts” would be made." in ran.out
+    assert "1 stored" in ran.out
+    assert not Lane.objects.exists()
+
+
+CSV = b'Post ID;rev;body;when\r\nt1;1;"a;b";+30m\r\nt2;1;=1+1;soon\r\nt3;;x;\r\n'
+OPTIONS = {"map": ["Post ID=ticket", "rev=revision", "body=evidence", "when=deadline"], "lane": "posts"}
+
+
+def test_a_csv_goes_in_by_its_mapping_and_its_refused_rows_are_mended_in_the_report_and_sent_again(lane, tmp_path):
+    path, report = tmp_path / "posts.csv", tmp_path / "report.csv"
+    path.write_bytes(CSV)
+
+    ran = Ran(path, report=report, **OPTIONS)
+
+    assert "1 stored, 0 known, 0 superseded, 0 in conflict, 2 refused" in ran.out
+    text = report.read_text(encoding="utf-8-sig")
+    assert [line.split(";")[:5] for line in text.splitlines()] == [
+        ["Post ID", "rev", "body", "when", "_refused_line"],
+        ["t2", "1", "'=1+1", "soon", "3"],
+        ["t3", "", "x", "", "4"],
+    ]
+    report.write_text(text.replace("soon", "+1h").replace("t3;", "t3;1"), encoding="utf-8-sig")
+    again = Ran(report, **OPTIONS)
+    assert (again.code, "2 stored" in again.out) == (0, True)
+    assert json.loads(Evidence.objects.get(ticket__external_id="t2").body) == {"text": "=1+1"}
+    assert "0 stored, 1 known, 0 superseded, 0 in conflict, 2 refused" in Ran(path, **OPTIONS).out
+
+
+def test_refused_lines_of_ndjson_are_mended_in_the_report_and_sent_again(lane, write, tmp_path):
+    report = tmp_path / "report.ndjson"
+    Ran(write(ticket(1, severity=9), ticket(2)), report=report)
+
+    report.write_text(report.read_text().replace(": 9", ": 2"))
+
+    assert "1 stored" in Ran(report).out
+    assert Ticket.objects.get(external_id="t1").severity == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"map": ["a"], "format": "csv"}, "THEIRS=OURS"),
+        ({"map": ["a=ticket", "a=lane"], "format": "csv"}, "once for each column"),
+        ({"map": ["Post ID=ticket"]}, "for CSV"),
+        ({"format": "csv", "delimiter": ";;"}, "one ASCII character"),
+        ({"format": "csv", "delimiter": '"'}, "one ASCII character"),
+        ({"encoding": "no-such"}, "no-such"),
+        ({"lane": "  "}, "--lane"),
+    ],
+)
+def test_options_that_do_not_fit_are_said(options, said, tmp_path):
+    path = tmp_path / "posts"
+    path.write_bytes(CSV)
+
+    with pytest.raises(CommandError, match=said):
+        Ran(path, **options)
+
+
+def test_lane_and_revision_of_lines_that_name_none_come_from_the_options(lane, write):
+    Ran(write('{"ticket":"t1","evidence":1}'), lane="posts", revision="7")
+
+    assert (Ticket.objects.get().current_revision, Job.objects.get().lane) == ("7", lane)
