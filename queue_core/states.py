@@ -326,6 +326,35 @@ class RecallOutcome(TextChoices):
     PASSED_OVER = "passed_over", _("replaced meanwhile")
 
 
+class BulkKind(TextChoices):
+    """What a bulk act does. None approves anything: content that nobody looked at is never passed."""
+
+    REQUEUE = "requeue", _("requeue")
+    PULL = "pull", _("take out of the machine's hands")
+    MOVE_DEADLINES = "move_deadlines", _("move service deadlines")
+    HAND_OVER = "hand_over", _("hand over")
+    ESCALATE = "escalate", _("escalate")
+    REJECT = "reject", _("reject unseen")
+
+
+class BulkOutcome(TextChoices):
+    """What became of one entry of a bulk act. Only DONE changed anything."""
+
+    DONE = "done", _("done")
+    #: Claimed, decided, requeued, taken and given back, or moved since the preview.
+    CHANGED = "changed", _("changed since the preview: left as it is")
+    TAKEN = "taken", _("somebody has it: left to them")
+    NOT_ALLOWED = "not_allowed", _("not possible in its state")
+    MOVED_BEFORE = "moved_before", _("its deadline was moved before: not moved again")
+    NOT_LATER = "not_later", _("its own deadline is later already")
+    TOO_LATE = "too_late", _("the new deadline passed before its turn came")
+    HANDS_FULL = "hands_full", _("the person holds as many items as allowed")
+    NO_RIGHT = "no_right", _("the right to it was lost meanwhile")
+    FAILED = "failed", _("failed: nothing was changed")
+    SAMPLED = "sampled", _("in the sample: decided by a person for itself")
+    STOPPED = "stopped", _("stopped before its turn")
+
+
 class MessageState(TextChoices):
     READY = "ready", _("ready")
     KEPT_BACK = "kept_back", _("kept back until the run is accepted")

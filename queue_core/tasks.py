@@ -7,13 +7,14 @@ from typing import Any
 from celery import shared_task
 
 from queue_core import alerts, known_answers, stopping, worker_steps
+from queue_core import bulk as bulk_acts
 from queue_core import health as connections_health
 from queue_core import relay as relaying
 from queue_core import tick as ticking
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.drain import drain as drain_lane
 
-__all__ = ["ask_known", "deliver", "drain", "health", "relay", "tick", "watch", "worker_steps"]
+__all__ = ["ask_known", "bulk", "deliver", "drain", "health", "relay", "tick", "watch", "worker_steps"]
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +45,12 @@ def deliver(endpoint_id: int) -> None:
     sent = relaying.send_due(endpoint_id, clock=DATABASE_CLOCK, is_stopping=stopping.is_stopping)
     if sent.delivered or sent.failed:
         logger.info("endpoint %d: %d delivered, %d failed, %s", endpoint_id, sent.delivered, sent.failed, sent.stop)
+
+
+@shared_task(name="queue_core.tasks.bulk")
+def bulk(act_id: int) -> None:
+    handled = bulk_acts.work(act_id, clock=DATABASE_CLOCK, is_stopping=stopping.is_stopping)
+    logger.info("bulk act %d: %d entries", act_id, handled)
 
 
 @shared_task(name="queue_core.tasks.health")

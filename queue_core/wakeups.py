@@ -19,6 +19,7 @@ DRAIN = "queue_core.tasks.drain"
 HEALTH = "queue_core.tasks.health"
 RELAY = "queue_core.tasks.relay"
 DELIVER = "queue_core.tasks.deliver"
+BULK = "queue_core.tasks.bulk"
 #: A process sends a lane, or an endpoint, no more than one in this time; the tick makes up for what was left out.
 LEAST_PAUSE = 0.2
 #: An unread message is dropped after this many seconds, so that a broker without workers does not fill for ever. The
@@ -46,6 +47,11 @@ def wake_relay() -> None:
 def wake_sender(endpoint_id: int) -> None:
     """Wake a sender for an endpoint with something due."""
     transaction.on_commit(lambda: _send_if_due(f"endpoint {endpoint_id}", DELIVER, endpoint_id), robust=True)
+
+
+def wake_bulk(act_id: int) -> None:
+    """Wake a worker for a bulk act, once the caller's transaction is committed."""
+    transaction.on_commit(lambda: _send_if_due(f"bulk {act_id}", BULK, act_id), robust=True)
 
 
 def look_at_health() -> None:

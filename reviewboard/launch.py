@@ -144,7 +144,7 @@ class Launcher:
         celery = ("celery", "--workdir", str(settings.BASE_DIR), "-A", "reviewboard")
         worker = (*celery, "worker", "-l", "INFO", "--without-gossip", "--without-mingle")
         drain = (*worker, "-Q", "drain", "-n", "worker@%h", "-c", str(self.site.workers))
-        send = (*worker, "-Q", "deliveries", "-n", "sender@%h", "-P", "threads", "-c", "4")
+        send = (*worker, "-Q", "deliveries,people", "-n", "sender@%h", "-P", "threads", "-c", "4")
         ticks = (*worker, "-Q", "ticks", "-n", "ticker@%h", "-P", "threads", "-c", "2")
         address = ("--host", self.site.host, "--port", str(self.site.port))
         web = ("--interface", "wsgi", *address, "--blocking-threads", "8", "--no-ws", "--respawn-failed-workers")

@@ -4,6 +4,7 @@ import zoneinfo
 
 from django.contrib.auth.models import AbstractUser
 from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -18,6 +19,13 @@ def validate_zone(name: str) -> None:
 class Person(AbstractUser):
     """Somebody who signs in. What they may do comes from their groups."""
 
+    class TextHidden(models.TextChoices):
+        """Which texts the desk shows only when asked."""
+
+        NEVER = "never", _("none: shown at once")
+        SEVERE = "severe", _("those of severity 2 and 3")
+        ALWAYS = "always", _("all")
+
     timezone = models.CharField(_("time zone"), max_length=64, default="UTC", validators=[validate_zone])
     language = models.CharField(
         _("language"), max_length=10, blank=True, default="", help_text=_("Empty: what the browser asks for.")
@@ -27,6 +35,38 @@ class Person(AbstractUser):
         max_length=7,
         default="letters",
         choices=[("letters", _("letters")), ("alt", _("Alt and letters")), ("off", _("off"))],
+    )
+    images_grey = models.BooleanField(_("show pictures in grey"), default=True, db_default=True)
+    images_blurred = models.BooleanField(_("blur pictures until asked"), default=True, db_default=True)
+    text_hidden = models.CharField(
+        _("texts hidden until asked"),
+        max_length=6,
+        choices=TextHidden,
+        default=TextHidden.NEVER,
+        db_default="never",
+        help_text=_("The key u, or a click, shows what is hidden or blurred."),
+    )
+    break_minutes = models.PositiveSmallIntegerField(
+        _("offer a break after so many minutes"),
+        default=50,
+        db_default=50,
+        validators=[MaxValueValidator(480)],
+        help_text=_("Five minutes without an item are a break. 0: never."),
+    )
+    break_severe = models.PositiveSmallIntegerField(
+        _("offer a break after so many severe items"),
+        default=10,
+        db_default=10,
+        validators=[MaxValueValidator(1000)],
+        help_text=_("Items of severity 2 and 3 since the last break. 0: never."),
+    )
+    hidden_categories = models.CharField(
+        _("categories not offered to you"),
+        max_length=500,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("With commas between them. Take next passes such items over."),
     )
 
     class Meta(AbstractUser.Meta):

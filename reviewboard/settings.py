@@ -235,7 +235,7 @@ def _exchange(name: str) -> Exchange:
 
 CELERY_TASK_QUEUES = [
     Queue(name, _exchange(name), routing_key=name, queue_arguments=_QUEUE_TYPE)
-    for name in ("drain", "ticks", "deliveries")
+    for name in ("drain", "ticks", "deliveries", "people")
 ]
 CELERY_TASK_DEFAULT_QUEUE = "drain"
 CELERY_TASK_DEFAULT_EXCHANGE = _exchange("drain").name
@@ -248,6 +248,8 @@ CELERY_TASK_ROUTES = {
     "queue_core.tasks.relay": {"queue": "ticks"},
     # A consumer that hangs stands in the way of neither ticks nor calls.
     "queue_core.tasks.deliver": {"queue": "deliveries"},
+    # What people ask for on thousands of jobs: neither calls nor ticks wait for it, nor it for them.
+    "queue_core.tasks.bulk": {"queue": "people"},
     "queue_core.tasks.watch": {"queue": "ticks"},
 }
 # Dropped unread at last, but by the clock of the worker, which may be minutes off (queue_core.wakeups.EXPIRES_AFTER).

@@ -4,7 +4,15 @@ Each verb locks first, then reads the clock, then judges the locked row. A lost 
 mistake is an exception of `queue_core.errors`.
 """
 
-from queue_core.contract.acts import assign, give_back_attempts, move_deadline, pull, refuse_running, requeue
+from queue_core.contract.acts import (
+    assign,
+    give_back_attempts,
+    move_deadline,
+    pull,
+    pull_for_desk,
+    refuse_running,
+    requeue,
+)
 from queue_core.contract.blind import open_blind_items
 from queue_core.contract.claim import Claim, claim
 from queue_core.contract.complete import Ending, complete
@@ -46,6 +54,7 @@ __all__ = [
     "open_items",
     "open_recheck",
     "pull",
+    "pull_for_desk",
     "recall_decisions",
     "receive",
     "receive_many",

@@ -131,18 +131,41 @@ def pull(
     if locked is None:
         return ActOutcome.MISSING, None
     ticket, job = locked
-    is_free = job.state == JobState.WAITING or (job.state == JobState.LEASED and not is_running(job, now=now))
-    if not is_free or now >= job.deadline:
+    if not _may_pull(job, now):
         return ActOutcome.NOT_ALLOWED_IN_STATE, None
     lane = Lane.objects.get(pk=job.lane_id)
     until = now + lane.assignment_time if until is None else until
     if not is_instant(until) or until <= now:
         raise InvalidRequest("The assignment's end is not after now.", field="until")
+    item = _pulled(ticket, job, lane, person, reason, now)
+    return ActOutcome.DONE, assign(item, person, now=now, until=until)
+
+
+@transaction.atomic
+@tally.kept()
+def pull_for_desk(job_id: int, *, person: "AbstractUser", clock: Clock, reason: str) -> ActOutcome:
+    """As `pull`, with an item that nobody has: for whoever takes it."""
+    locked = lock_job(job_id)
+    now = read_clock(clock, InvalidRequest)
+    if locked is None:
+        return ActOutcome.MISSING
+    ticket, job = locked
+    if not _may_pull(job, now):
+        return ActOutcome.NOT_ALLOWED_IN_STATE
+    _pulled(ticket, job, Lane.objects.get(pk=job.lane_id), person, reason, now)
+    return ActOutcome.DONE
+
+
+def _may_pull(job: Job, now: datetime) -> bool:
+    is_free = job.state == JobState.WAITING or (job.state == JobState.LEASED and not is_running(job, now=now))
+    return is_free and now < job.deadline
+
+
+def _pulled(ticket: Ticket, job: Job, lane: Lane, person: "AbstractUser", reason: str, now: datetime) -> Item:
     _take_out([job], now)
     item = open_item(ticket, job, kind=ItemKind.PULLED, cause="pulled", now=now)
-    token = assign(item, person, now=now, until=until)
     audit.record("job.pulled", now=now, actor=person, subject=job, lane=lane, reason=reason)
-    return ActOutcome.DONE, token
+    return item
 
 
 def take_out_urgent(urgent: Sequence[tuple[Ticket, Job]], *, now: datetime) -> None:

@@ -10,6 +10,7 @@ from queue_core.models.alerts import (
 )
 from queue_core.models.audit import AuditEntry
 from queue_core.models.blind_checks import BlindCheck
+from queue_core.models.bulk import BulkAct, BulkEntry
 from queue_core.models.decisions import Decision, Policy, ReasonCode, ReasonCodeVersion
 from queue_core.models.endpoints import Delivery, DeliveryTry, Endpoint, EndpointSecret, RelayMark
 from queue_core.models.figures import FigureChange, LaneMinute, LaneSample, LaneTotal, WaitingDue
@@ -37,6 +38,8 @@ __all__ = [
     "Attempt",
     "AuditEntry",
     "BlindCheck",
+    "BulkAct",
+    "BulkEntry",
     "Decision",
     "Delivery",
     "DeliveryTry",
