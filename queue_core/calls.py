@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import groupby
 
 from queue_core import batch, contract, ramp
 from queue_core.batch import Claimed
@@ -18,7 +19,8 @@ from queue_core.endings import Rulebook, ending_of, ending_of_restricted
 from queue_core.errors import ConfigurationFault
 from queue_core.models import Attempt, Lane, LateAnswer
 from queue_core.persistence import persistently
-from queue_core.states import AttemptOutcome, LeaseOutcome, LeaseToken, Result
+from queue_core.ramp import BadEnd
+from queue_core.states import AttemptOutcome, LeaseToken, Result
 
 logger = logging.getLogger(__name__)
 
@@ -105,29 +107,44 @@ class _Calling:
         self._flight.start(calls)
 
     def end_answered(self) -> None:
-        """Wait for an answer, and end what was answered by then: verdicts first and together, the rest one by one."""
-        ready: list[tuple[LeaseToken, Ending]] = []
-        unanswered: list[tuple[Claimed, Answer]] = []
-        for call, answer in self._flight.answers():
-            claim, rulebook = self._out.pop(call.attempt)
-            try:
-                ending = _judged(claim, answer, rulebook, self._desk)
-            except Exception:
-                logger.exception("judging the answer for job %d, fence %d raised", claim.token.job, claim.token.fence)
-                continue
-            if ending is None:
-                unanswered.append((claim, answer))
+        """Wait for an answer, and end what was answered by then: in the order of arrival, what is alike together.
+
+        In another order the lane would be judged by calls that did not fail one behind another.
+        """
+        judged = [found for call, answer in self._flight.answers() if (found := self._judged(call, answer))]
+        for outcome, group in groupby(judged, key=lambda one: one.gives_back):
+            if outcome is None:
+                _complete([(one.claim.token, one.ending) for one in group if one.ending is not None], self._desk)
             else:
-                ready.append((claim.token, ending))
-        _complete(ready, self._desk)
-        for claim, answer in unanswered:
-            _end_unanswered(claim, answer, self._desk)
+                ends = [_bad_end(one.claim.token, one.answer) for one in group]
+                _end_badly(ends, outcome, clock=self._desk.clock, worker=self._desk.worker)
+
+    def _judged(self, call: Call, answer: Answer) -> "_Judged | None":
+        claim, rulebook = self._out.pop(call.attempt)
+        try:
+            return _Judged(claim, answer, _judged(claim, answer, rulebook, self._desk))
+        except Exception:
+            logger.exception("judging the answer for job %d, fence %d raised", claim.token.job, claim.token.fence)
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """An answer with the end that it brings; without one it gives its job back."""
+
+    claim: Claimed
+    answer: Answer
+    ending: Ending | None
+
+    @property
+    def gives_back(self) -> AttemptOutcome | None:
+        return None if self.ending is not None else self.answer.outcome
 
 
 def end_misconfigured(claims: Sequence[Claimed], fault: ConfigurationFault, *, clock: Clock, worker: str) -> None:
     """End claims of a lane that cannot work as it is set up: given back, and the lane is held with the sentence."""
-    for claim in claims:
-        _end_badly(claim.token, AttemptOutcome.MISCONFIGURED, clock=clock, worker=worker, detail=str(fault))
+    ends = [BadEnd(claim.token, str(fault)) for claim in claims]
+    _end_badly(ends, AttemptOutcome.MISCONFIGURED, clock=clock, worker=worker)
 
 
 def _lengthened(claims: Sequence[Claimed], desk: Desk) -> list[Claimed]:
@@ -213,16 +230,9 @@ def _judged(claim: Claimed, answer: Answer, rulebook: Rulebook, desk: Desk) -> E
     return ending_of(answer, rulebook.policy(claim.policy), rulebook.codes)
 
 
-def _end_unanswered(claim: Claimed, answer: Answer, desk: Desk) -> None:
-    _end_badly(
-        claim.token,
-        answer.outcome,
-        clock=desk.clock,
-        worker=desk.worker,
-        detail=getattr(answer, "detail", ""),
-        latency=answer.latency,
-        retry_after=answer.retry_after if isinstance(answer, Overloaded) else None,
-    )
+def _bad_end(token: LeaseToken, answer: Answer) -> BadEnd:
+    retry_after = answer.retry_after if isinstance(answer, Overloaded) else None
+    return BadEnd(token, getattr(answer, "detail", ""), answer.latency, retry_after)
 
 
 def _complete(ready: list[tuple[LeaseToken, Ending]], desk: Desk) -> None:
@@ -235,31 +245,17 @@ def _complete(ready: list[tuple[LeaseToken, Ending]], desk: Desk) -> None:
         logger.exception("%d answers could not be written down; their jobs are left to their leases", len(ready))
 
 
-def _end_badly(
-    token: LeaseToken,
-    outcome: AttemptOutcome,
-    *,
-    clock: Clock,
-    worker: str,
-    detail: str = "",
-    latency: timedelta | None = None,
-    retry_after: timedelta | None = None,
-) -> LeaseOutcome | None:
+def _end_badly(ends: Sequence[BadEnd], outcome: AttemptOutcome, *, clock: Clock, worker: str) -> None:
+    """Together; one by one where that raises, so that only the guilty one is left to its lease."""
+    if not ends:
+        return
     try:
-        return persistently(
-            lambda: ramp.end_badly(
-                token,
-                outcome=outcome,
-                clock=clock,
-                worker=worker,
-                detail=detail,
-                latency=latency,
-                retry_after=retry_after,
-            )
-        )
+        persistently(lambda: ramp.end_badly_together(ends, outcome=outcome, clock=clock, worker=worker))
     except Exception:
-        logger.exception("the end of job %d, fence %d raised; it is left to its lease", token.job, token.fence)
-        return None
+        logger.exception("%d ends could not be written down together", len(ends))
+        if len(ends) > 1:
+            for end in ends:
+                _end_badly([end], outcome, clock=clock, worker=worker)
 
 
 def _give_back(claim: Claimed, desk: Desk) -> None:

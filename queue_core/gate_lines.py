@@ -54,8 +54,8 @@ class Counts:
     timed: int = 0
     usual: timedelta | None = None
 
-    def with_one_timeout_more(self) -> "Counts":
-        return Counts(self.ended + 1, self.errors, self.timeouts + 1, self.stale, self.timed, self.usual)
+    def with_timeouts_more(self, more: int) -> "Counts":
+        return Counts(self.ended + more, self.errors, self.timeouts + more, self.stale, self.timed, self.usual)
 
 
 @dataclass(frozen=True, slots=True)

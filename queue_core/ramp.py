@@ -5,7 +5,8 @@ want to know its message, in the same transaction.
 """
 
 from queue_core.contract.rules import RESUME_WITHIN
-from queue_core.ramp_judge import end_badly, judge, judge_if_due
+from queue_core.ramp_bad_ends import BadEnd, end_badly, end_badly_together
+from queue_core.ramp_judge import judge, judge_if_due
 from queue_core.ramp_keep_back import KeptBack, accept_held_run, kept_back_runs
 from queue_core.ramp_lower import force_policy, resume, set_cap, step_down
 from queue_core.ramp_outages import (
@@ -16,6 +17,7 @@ from queue_core.ramp_outages import (
     hand_over,
     is_steady,
     lanes_of,
+    lanes_of_connection,
     open_outage,
     write_note,
 )
@@ -26,6 +28,7 @@ from queue_core.ramp_words import Acted, JudgeOutcome, Missing, MissingCode, Rai
 __all__ = [
     "RESUME_WITHIN",
     "Acted",
+    "BadEnd",
     "EntryCode",
     "JudgeOutcome",
     "KeptBack",
@@ -39,6 +42,7 @@ __all__ = [
     "accept_held_run",
     "close_outage",
     "end_badly",
+    "end_badly_together",
     "force_policy",
     "hand_over",
     "is_steady",
@@ -46,6 +50,7 @@ __all__ = [
     "judge_if_due",
     "kept_back_runs",
     "lanes_of",
+    "lanes_of_connection",
     "may_raise",
     "next_stage",
     "open_outage",

@@ -21,7 +21,7 @@ from queue_core.contract.items import Need, close_open_item, open_item, open_ite
 from queue_core.contract.locks import lock_job, lock_lane
 from queue_core.contract.recall import Recalled, RecallTerms, recall_decisions
 from queue_core.contract.rechecks import open_again, open_recheck
-from queue_core.contract.release import release, renew
+from queue_core.contract.release import GivenBack, release, release_together, renew
 from queue_core.contract.requeue_many import requeue_many
 from queue_core.contract.room import Room, measure_room, running_leases
 from queue_core.contract.rules import CALL_MARGIN
@@ -31,6 +31,7 @@ __all__ = [
     "CALL_MARGIN",
     "Claim",
     "Ending",
+    "GivenBack",
     "Need",
     "NewTicket",
     "RecallTerms",
@@ -60,6 +61,7 @@ __all__ = [
     "receive_many",
     "refuse_running",
     "release",
+    "release_together",
     "renew",
     "requeue",
     "requeue_many",

@@ -1,21 +1,26 @@
 """A lease lengthened or given back by its holder."""
 
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 
-from queue_core import tally
+from queue_core import prepared, tally
 from queue_core.clock import Clock
 from queue_core.connections.answers import bounded
+from queue_core.contract import release_sql
 from queue_core.contract.claim import check_terms
 from queue_core.contract.complete import Ending, identity_of, keep_late_answer, present_attempt
 from queue_core.contract.deaths import end_dead, need_of
 from queue_core.contract.items import open_items
-from queue_core.contract.locks import lock_job, lock_lane, read_clock
+from queue_core.contract.locks import lock_job, lock_jobs, lock_lane, read_clock
 from queue_core.contract.order import back_off
-from queue_core.contract.rules import effect_of, judge_token, lease_end
+from queue_core.contract.rules import Effect, effect_of, judge_token, lease_end
 from queue_core.errors import InvalidCompletion
-from queue_core.models import Attempt, Job, Lane, ModelConnection, Ticket
+from queue_core.models import Attempt, Job, Lane, ModelConnection
 from queue_core.models.jobs import MAX_DETAIL
 from queue_core.states import (
     UNEXECUTED_OUTCOMES,
@@ -68,8 +73,20 @@ def _lock_seats(lane_id: int) -> Lane:
     return lane
 
 
-@transaction.atomic
-@tally.kept()
+@dataclass(frozen=True, slots=True)
+class GivenBack:
+    """A lease given back without a result: with which outcome, and what the call said of it.
+
+    `charge` overrides what the outcome says of the budget (timeouts of the probe are not charged).
+    """
+
+    token: LeaseToken
+    outcome: AttemptOutcome
+    detail: str = ""
+    latency: timedelta | None = None
+    charge: bool | None = None
+
+
 def release(
     token: LeaseToken,
     *,
@@ -82,61 +99,97 @@ def release(
 ) -> LeaseOutcome:
     """Give a lease back without a result, with an outcome of DESIGN.md's table.
 
-    The outcome says whether the attempt is charged and whether the job rests first; `charge` overrides the former
-    (timeouts of the probe are not charged). DIED if that spent the budget: the job is DEAD at once and people have an
-    item. STALE if the token no longer holds; nothing was written on the job.
+    The outcome says whether the attempt is charged and whether the job rests first. DIED if that spent the budget: the
+    job is DEAD at once and people have an item. STALE if the token no longer holds; nothing was written on the job.
     """
-    effect = effect_of(outcome)
-    locked = lock_job(token.job)
+    [answer] = release_together([GivenBack(token, outcome, detail, latency, charge)], clock=clock, worker=worker)
+    return answer
+
+
+@transaction.atomic
+@tally.kept()
+def release_together(ends: Sequence[GivenBack], *, clock: Clock, worker: str = "") -> list[LeaseOutcome]:
+    """Give many leases back in one transaction: an outcome for each, in order. The one place where that is judged."""
+    locked = lock_jobs([end.token.job for end in ends])
     now = read_clock(clock, InvalidCompletion)
-    if locked is None:
-        return LeaseOutcome.STALE
-    ticket, job = locked
-    attempt = present_attempt(job)
-    judgement = judge_token(job, identity_of(attempt), token, now=now)
-    if attempt is None or judgement.outcome == CompleteOutcome.STALE:
-        keep_late_answer(job, token, Ending(result=outcome, outcome=outcome), judgement, worker=worker, now=now)
-        return LeaseOutcome.STALE
-    is_charged = effect.is_charged if charge is None else charge
-    _end_attempt(attempt, outcome, now=now, detail=detail, latency=latency, is_charged=is_charged)
-    if not is_charged:
-        job.attempts -= 1
-    lane = Lane.objects.get(pk=job.lane_id)
-    rest = back_off(lane, job.backoff_steps) if effect.rests else None
-    job.backoff_steps += effect.lengthens_back_off
-    return _give_back(ticket, job, rest, now)
+    attempts = _present_attempts([job for _ticket, job in locked.values()])
+    lanes = Lane.objects.in_bulk({job.lane_id for _ticket, job in locked.values()})
+    outcomes, ended = [], []
+    for end in ends:
+        effect = effect_of(end.outcome)
+        if end.token.job not in locked:
+            outcomes.append(LeaseOutcome.STALE)
+            continue
+        job = locked[end.token.job][1]
+        attempt = attempts.get(job.pk)
+        judgement = judge_token(job, identity_of(attempt), end.token, now=now)
+        if attempt is None or judgement.outcome == CompleteOutcome.STALE:
+            late = Ending(result=end.outcome, outcome=end.outcome)
+            keep_late_answer(job, end.token, late, judgement, worker=worker, now=now)
+            outcomes.append(LeaseOutcome.STALE)
+            continue
+        _end_attempt(attempt, end, is_charged=effect.is_charged if end.charge is None else end.charge, now=now)
+        # Set on the row at once: a token handed in twice in one batch is judged against the first.
+        outcomes.append(_give_back(job, attempt, lanes[job.lane_id], effect, now=now))
+        ended.append((job, attempt))
+    _write(ended, now)
+    open_items([need_of(*locked[job.pk]) for job, _ in ended if job.state == JobState.DEAD], now=now)
+    return outcomes
 
 
-def _end_attempt(
-    attempt: Attempt,
-    outcome: AttemptOutcome,
-    *,
-    now: datetime,
-    detail: str,
-    latency: timedelta | None,
-    is_charged: bool,
-) -> None:
+def _present_attempts(jobs: Sequence[Job]) -> dict[int, Attempt]:
+    """By job: the attempt of its present fence."""
+    fences = {job.pk: job.fence for job in jobs}
+    found = Attempt.objects.filter(job__in=list(fences), fence__in=set(fences.values()))
+    return {attempt.job_id: attempt for attempt in found if attempt.fence == fences[attempt.job_id]}
+
+
+def _end_attempt(attempt: Attempt, end: GivenBack, *, is_charged: bool, now: datetime) -> None:
     attempt.ended_at = now
-    attempt.outcome = outcome
-    attempt.detail = bounded(detail, MAX_DETAIL)
-    attempt.latency = latency
+    attempt.outcome = end.outcome
+    attempt.detail = bounded(end.detail, MAX_DETAIL)
+    attempt.latency = end.latency
     attempt.is_charged = is_charged
     # A connection that refuses within a millisecond says nothing of the model's speed.
-    timed = None if outcome in UNEXECUTED_OUTCOMES else latency
-    tally.ended(attempt.lane_id, outcome, now=now, latency=timed)
-    attempt.save(update_fields=["ended_at", "outcome", "detail", "latency", "is_charged"])
+    tally.ended(
+        attempt.lane_id, end.outcome, now=now, latency=None if end.outcome in UNEXECUTED_OUTCOMES else end.latency
+    )
 
 
-def _give_back(ticket: Ticket, job: Job, rest: timedelta | None, now: datetime) -> LeaseOutcome:
-    fields = ["state", "attempts", "available_at", "backoff_steps"]
+def _give_back(job: Job, attempt: Attempt, lane: Lane, effect: Effect, *, now: datetime) -> LeaseOutcome:
+    """Set, not save, what becomes of a locked job whose attempt was ended."""
+    if not attempt.is_charged:
+        job.attempts -= 1
+    rest = back_off(lane, job.backoff_steps) if effect.rests else None
+    job.backoff_steps += effect.lengthens_back_off
     if job.attempts >= job.max_attempts:
         end_dead(job, DeadReason.ATTEMPTS, now=now)
-        job.save(update_fields=[*fields, "dead_reason", "finished_at"])
-        open_items([need_of(ticket, job)], now=now)
         return LeaseOutcome.DIED
     tally.leaves(job, now=now)
     job.state = JobState.WAITING
     job.available_at = None if rest is None else now + rest
     tally.enters(job, now=now)
-    job.save(update_fields=fields)
     return LeaseOutcome.RELEASED
+
+
+def _write(ended: Sequence[tuple[Job, Attempt]], now: datetime) -> None:
+    if ended:
+        rows = json.dumps([_row(job, attempt) for job, attempt in ended])
+        prepared.run(release_sql.WRITE, {"rows": rows, "now": now})
+
+
+def _row(job: Job, attempt: Attempt) -> dict[str, Any]:
+    return {
+        "attempt": attempt.pk,
+        "outcome": attempt.outcome,
+        "detail": attempt.detail,
+        "latency": None if attempt.latency is None else f"{attempt.latency.total_seconds():.6f} s",
+        "is_charged": attempt.is_charged,
+        "job": job.pk,
+        "state": job.state,
+        "attempts": job.attempts,
+        "available_at": job.available_at and job.available_at.isoformat(),
+        "backoff_steps": job.backoff_steps,
+        "dead_reason": job.dead_reason,
+        "finished_at": job.finished_at and job.finished_at.isoformat(),
+    }
