@@ -4,14 +4,15 @@ What is read costs a few rows a lane and minute, whatever the size of the backlo
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
 
-from queue_core import tally
+from queue_core import at_once, tally
+from queue_core.at_once import Told
 from queue_core.states import Result, Verdict
 
 #: Whole minutes from `since` to before `until`, added up in steps of so many seconds from `since`.
@@ -40,13 +41,41 @@ FROM (
 GROUP BY 1, 2, 3
 """
 
-TOTALS = """
-SELECT lane_id, code, sum(number) FROM (
+#: A part of `at_once`: lane, code, how many.
+TOTAL_PART = """
+SELECT 'total', lane_id, code, sum(number)::bigint, NULL::timestamptz FROM (
   SELECT lane_id, code, number FROM queue_core_lanetotal WHERE lane_id = ANY(%(lanes)s::bigint[])
   UNION ALL
   SELECT f.lane_id, c.code, c.number::bigint
   FROM queue_core_figurechange f, jsonb_each_text(f.totals) c(code, number) WHERE f.lane_id = ANY(%(lanes)s::bigint[])
-) s GROUP BY 1, 2
+) s GROUP BY lane_id, code
+"""
+#: Another: what happened in each lane in the minutes from `count_since` to before `count_until`.
+COUNT_PART = """
+SELECT 'count', r.lane_id, c.code, sum(c.number::bigint)::bigint, NULL::timestamptz
+FROM (
+  SELECT lane_id, minute, counts FROM queue_core_laneminute
+  WHERE lane_id = ANY(%(lanes)s::bigint[]) AND minute >= %(count_since)s::timestamptz
+    AND minute < %(count_until)s::timestamptz
+  UNION ALL
+  SELECT lane_id, minute, counts FROM queue_core_figurechange
+  WHERE lane_id = ANY(%(lanes)s::bigint[]) AND minute >= %(count_since)s::timestamptz
+    AND minute < %(count_until)s::timestamptz
+) r, jsonb_each_text(r.counts) c(code, number)
+GROUP BY r.lane_id, c.code
+"""
+#: And WAITING jobs whose deadline lies in the minutes from `due_since` to before `due_until`: lane, severity, how many.
+DUE_PART = """
+SELECT 'due', lane_id, severity::text, sum(number)::bigint, NULL::timestamptz FROM (
+  SELECT lane_id, minute, severity, number FROM queue_core_waitingdue
+  WHERE lane_id = ANY(%(lanes)s::bigint[]) AND minute >= %(due_since)s::timestamptz
+    AND minute < %(due_until)s::timestamptz
+  UNION ALL
+  SELECT f.lane_id, to_timestamp(split_part(c.at, '.', 1)::bigint * 60), split_part(c.at, '.', 2)::smallint,
+         c.number::bigint
+  FROM queue_core_figurechange f, jsonb_each_text(f.due) c(at, number) WHERE f.lane_id = ANY(%(lanes)s::bigint[])
+) s WHERE minute >= %(due_since)s::timestamptz AND minute < %(due_until)s::timestamptz
+GROUP BY lane_id, severity HAVING sum(number) <> 0
 """
 
 DUE = """
@@ -155,9 +184,29 @@ def cuts(
 
 def totals(lane_ids: Collection[int]) -> dict[int, dict[str, int]]:
     """How many of each kind every lane holds now, by the codes of `queue_core.tally`."""
+    return totals_from(at_once.tell([TOTAL_PART], {"lanes": list(lane_ids)}), lane_ids)
+
+
+def totals_from(told: Told, lane_ids: Iterable[int]) -> dict[int, dict[str, int]]:
+    """The same from rows of TOTAL_PART that were told."""
+    return _by_lane(told, "total", lane_ids)
+
+
+def counts_from(told: Told, lane_ids: Iterable[int]) -> dict[int, Counts]:
+    """What happened in each lane, from rows of COUNT_PART that were told."""
+    return {pk: Counts(by_code) for pk, by_code in _by_lane(told, "count", lane_ids).items()}
+
+
+def due_from(told: Told, lane_ids: Iterable[int]) -> dict[int, dict[int, int]]:
+    """WAITING jobs of each lane by severity, from rows of DUE_PART that were told."""
+    found = _by_lane(told, "due", lane_ids)
+    return {pk: {int(code): number for code, number in by_code.items()} for pk, by_code in found.items()}
+
+
+def _by_lane(told: Told, word: str, lane_ids: Iterable[int]) -> dict[int, dict[str, int]]:
     found: dict[int, dict[str, int]] = {pk: {} for pk in lane_ids}
-    for lane_id, code, number in _rows(TOTALS, lanes=list(lane_ids)):
-        found[lane_id][code] = int(number)
+    for row in told.get(word, ()):
+        found[row.lane][row.code] = row.number
     return found
 
 

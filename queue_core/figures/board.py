@@ -1,16 +1,16 @@
 """The figures of the board: a few per lane, each a panel that may be kept from before."""
 
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-from django.db import connection
-
-from queue_core import sums, tally, where
-from queue_core.figures.flow import Flow, flows
-from queue_core.figures.panels import Panel, read_panel
-from queue_core.models import Lane, LaneSample, Outage
+from queue_core import at_once, sums, tally, where
+from queue_core.at_once import Row, Told
+from queue_core.figures.flow import FLOWS, Flow, flow_params, flows_from
+from queue_core.figures.panels import Panel, keep_panel, read_panel
+from queue_core.models import Lane, Outage
 from queue_core.ramp_outages import is_steady, lanes_of
 from queue_core.states import Exposure
 from queue_core.where import LaneFacts, LayerTable
@@ -19,26 +19,39 @@ SOON = timedelta(hours=1)
 #: A trend is told over at least this long, and over at most that, where ticks were missing.
 TREND_OVER, TREND_OVER_AT_MOST = timedelta(minutes=5), timedelta(minutes=15)
 #: So many of the oldest waiting are asked what their content does meanwhile.
-EXPOSURE_SAMPLE = 200
+EXPOSURE_SAMPLE = 100
 
-EXPOSED = """
-SELECT DISTINCT l.id, t.exposure
-FROM unnest(%s::bigint[]) AS l(id)
+#: What the oldest waiting do meanwhile: lane, exposure. How many are asked is written into it: a plan for all values
+#: takes a bound that it does not know for a tenth of the table, and reads all tickets.
+EXPOSED = f"""
+SELECT DISTINCT 'exposed', l.id, t.exposure, NULL::bigint, NULL::timestamptz
+FROM unnest(%(lanes)s::bigint[]) AS l(id)
 CROSS JOIN LATERAL (
-  SELECT ticket_id FROM queue_core_job WHERE lane_id = l.id AND state = 'WAITING' ORDER BY queued_at LIMIT %s
+  SELECT ticket_id FROM queue_core_job WHERE lane_id = l.id AND state = 'WAITING' ORDER BY queued_at
+  LIMIT {EXPOSURE_SAMPLE}
 ) j
 JOIN queue_core_ticket t ON t.id = j.ticket_id
-"""
-
-
+"""  # noqa: S608  (put together from constants)
 #: Results committed under each lane's run, counted no further than its soak needs.
 COMPLETED = """
-SELECT l.id, (
+SELECT 'completed', l.id, NULL::text, (
   SELECT count(*) FROM (
     SELECT 1 FROM queue_core_attempt a
-    WHERE a.lane_id = l.id AND a.run_id = l.run AND a.started_at >= l.since AND a.is_committed LIMIT l.needed) c)
-FROM unnest(%s::bigint[], %s::bigint[], %s::timestamptz[], %s::bigint[]) AS l(id, run, since, needed)
+    WHERE a.lane_id = l.id AND a.run_id = l.run AND a.started_at >= l.since AND a.is_committed LIMIT l.needed) c),
+  NULL::timestamptz
+FROM unnest(%(ran)s::bigint[], %(runs)s::bigint[], %(begun)s::timestamptz[], %(needed)s::bigint[])
+  AS l(id, run, since, needed)
 """
+#: The newest sample of each lane that is old enough to tell a trend by, and not too old: its layers, when it was taken.
+SAMPLED = """
+SELECT 'sampled', l.id, s.layers::text, NULL::bigint, s.taken_at
+FROM unnest(%(lanes)s::bigint[]) AS l(id)
+CROSS JOIN LATERAL (
+  SELECT layers, taken_at FROM queue_core_lanesample
+  WHERE lane_id = l.id AND minute > %(sampled_after)s::timestamptz AND minute <= %(sampled_until)s::timestamptz
+  ORDER BY minute DESC LIMIT 1) s
+"""
+REST = (EXPOSED, COMPLETED, SAMPLED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +99,19 @@ class LaneFigures:
 
 
 def board(lanes: Sequence[Lane], *, now: datetime) -> list[LaneFigures]:
-    """The figures of lanes (read with `where.lanes_to_read`), in their order, in a fixed number of queries."""
-    ids = [lane.pk for lane in lanes]
-    facts = where.facts_of(lanes, now=now)
-    layers = _panels("layers", ids, lambda: where.layers(lanes, now=now, facts=facts), now)
-    passing = _panels("passing", ids, lambda: passing_soon(ids, now=now), now)
-    flow = _panels("flow", ids, lambda: flows(ids, now=now), now)
-    exposures = _panels("exposure", ids, lambda: exposed(ids), now)
-    earlier = samples_before(ids, now=now)
-    completed = completions(lanes)
+    """The figures of lanes (read with `where.lanes_to_read`), in their order, in a fixed number of queries.
+
+    All in one statement. Where that takes too long each part is read for itself, so that the slow one alone is kept
+    from before.
+    """
+    ids, ask = [lane.pk for lane in lanes], _Asking(lanes, now)
+    facts = ask.facts(lanes)
+    layers = ask.panels("layers", where.LAYERS, lambda told: where.layers_from(told, facts))
+    passing = ask.panels("passing", [sums.DUE_PART], lambda told: _passing(told, ids))
+    flow = ask.panels("flow", FLOWS, lambda told: flows_from(told, ids, now=now))
+    exposures = ask.panels("exposure", [EXPOSED], lambda told: _exposed(told, ids))
+    completed = ask.panels("completed", [COMPLETED], lambda told: _numbers(told, "completed"))
+    earlier = ask.panels("sampled", [SAMPLED], lambda told: {row.lane: row for row in told.get("sampled", ())})
     outages = last_outages({lane.connection_id for lane in lanes})
     named = lanes_of(outage.pk for outage in outages.values() if outage.closed_at is None)
     affected = {outage.connection_id: named.get(outage.pk, ()) for outage in outages.values()}
@@ -107,76 +124,94 @@ def board(lanes: Sequence[Lane], *, now: datetime) -> list[LaneFigures]:
             passing=passing[lane.pk],
             flow=flow[lane.pk],
             exposure=exposures[lane.pk].value,
-            trends=trends(earlier.get(lane.pk), layers[lane.pk].value, now=now),
+            trends=trends(earlier[lane.pk].value, layers[lane.pk].value, now=now),
             outage=outages.get(lane.connection_id),
             outage_lanes=affected.get(lane.connection_id, ()),
-            completions=completed.get(lane.pk, 0),
+            completions=completed[lane.pk].value or 0,
         )
         for lane in lanes
     ]
 
 
-def passing_soon(lane_ids: Collection[int], *, now: datetime) -> dict[int, Mapping[int, int]]:
-    """Waiting tickets whose deadline passes in the next hour, by severity, the most severe first.
+class _Asking:
+    """One reading of some lanes: all parts at once, or else each when it is asked for."""
 
-    By whole minutes, the present one among them, so that none is missed that passes in this very minute.
-    """
-    found: dict[int, Mapping[int, int]] = {}
-    for lane, minutes in sums.due(lane_ids, since=tally.minute_of(now), until=tally.minute_of(now + SOON)).items():
-        severities: Counter[int] = Counter()
-        for _minute, severity, number in minutes:
-            severities[severity] += number
-        found[lane] = {severity: severities[severity] for severity in sorted(severities, reverse=True)}
-    return found
+    def __init__(self, lanes: Sequence[Lane], now: datetime) -> None:
+        self._now, self._ids = now, tuple(lane.pk for lane in lanes)
+        self._params = {
+            **where.facts_params(lanes, now=now),
+            **where.layer_params(lanes, now=now),
+            **flow_params(self._ids, now=now),
+            **_rest_params(lanes, now=now),
+        }
+        # Not kept: a reading of before would pass for one of now.
+        self._told = read_panel(None, lambda: at_once.tell(EVERYTHING, self._params), now=now).value
+
+    def facts(self, lanes: Sequence[Lane]) -> dict[int, where.LaneFacts]:
+        """Those of before only for the same runs and holds: without any, nothing can be said of a lane."""
+        stand = tuple((lane.pk, lane.run_id, lane.hold_id) for lane in lanes)
+        panel = self._panel(("facts", stand), where.FACTS, lambda told: where.facts_from(told, lanes, now=self._now))
+        return panel.value if panel.value is not None else where.facts_of(lanes, now=self._now)
+
+    def panels[T](self, name: str, parts: Sequence[str], build: Callable[[Told], dict[int, T]]) -> dict[int, Panel[T]]:
+        """One read for all lanes, given out to each. Kept by the name and the lanes that were read together."""
+        panel = self._panel((name, self._ids), parts, build)
+        values = panel.value or {}
+        return {pk: Panel(values.get(pk), panel.as_of, panel.is_kept) for pk in self._ids}
+
+    def _panel[T](self, key: Hashable, parts: Sequence[str], build: Callable[[Told], T]) -> Panel[T]:
+        if self._told is None:
+            return read_panel(key, lambda: build(at_once.tell(parts, self._params)), now=self._now)
+        return keep_panel(key, Panel(build(self._told), self._now))
 
 
-def samples_before(lane_ids: Collection[int], *, now: datetime) -> dict[int, LaneSample]:
-    """The newest sample of each lane that is old enough to tell a trend by, and not too old."""
-    rows = LaneSample.objects.filter(
-        lane_id__in=lane_ids, minute__gt=now - TREND_OVER_AT_MOST, minute__lte=now - TREND_OVER
-    )
-    return {one.lane_id: one for one in rows.order_by("lane_id", "-minute").distinct("lane_id")}
+EVERYTHING = (*where.FACTS, *where.LAYERS, *FLOWS, sums.DUE_PART, *REST)
 
 
-def trends(before: LaneSample | None, table: LayerTable | None, *, now: datetime) -> dict[where.Layer, float]:
+def _rest_params(lanes: Sequence[Lane], *, now: datetime) -> dict[str, Any]:
+    """What DUE_PART and REST ask about these lanes. Of deadlines the minute that runs is one: none is missed that
+    passes in it."""
+    runs = [(lane.pk, run.pk, run.started_at, run.soak_completions) for lane in lanes if (run := lane.run) is not None]
+    ran, ids, begun, needed = ([run[place] for run in runs] for place in range(4))
+    return {
+        "due_since": tally.minute_of(now),
+        "due_until": tally.minute_of(now + SOON),
+        "ran": ran,
+        "runs": ids,
+        "begun": begun,
+        "needed": needed,
+        "sampled_after": now - TREND_OVER_AT_MOST,
+        "sampled_until": now - TREND_OVER,
+    }
+
+
+def _passing(told: Told, lane_ids: Iterable[int]) -> dict[int, Mapping[int, int]]:
+    """Waiting tickets whose deadline passes in the next hour, by severity, the most severe first."""
+    found = sums.due_from(told, lane_ids)
+    return {pk: dict(sorted(severities.items(), reverse=True)) for pk, severities in found.items()}
+
+
+def _numbers(told: Told, word: str) -> dict[int, int]:
+    return {row.lane: row.number for row in told.get(word, ())}
+
+
+def trends(before: Row | None, table: LayerTable | None, *, now: datetime) -> dict[where.Layer, float]:
     if before is None or table is None:
         return {}
-    minutes = (now - before.taken_at) / tally.MINUTE
-    return {layer: (table.count_of(layer) - before.layers.get(layer.value, 0)) / minutes for layer in where.Layer}
+    counts, minutes = json.loads(before.code), (now - before.moment) / tally.MINUTE
+    return {layer: (table.count_of(layer) - counts.get(layer.value, 0)) / minutes for layer in where.Layer}
 
 
-def exposed(lane_ids: Collection[int]) -> dict[int, Exposure | None]:
+def _exposed(told: Told, lane_ids: Iterable[int]) -> dict[int, Exposure | None]:
     """The loudest that waiting content of a lane does meanwhile, over its oldest waiting tickets."""
     order = [Exposure.HIDDEN, Exposure.LIMITED, Exposure.LIVE]
     found: dict[int, Exposure | None] = dict.fromkeys(lane_ids)
-    with connection.cursor() as cursor:
-        cursor.execute(EXPOSED, [list(lane_ids), EXPOSURE_SAMPLE])
-        for lane, code in cursor.fetchall():
-            worst = found[lane]
-            exposure = Exposure(code)
-            found[lane] = exposure if worst is None else max(worst, exposure, key=order.index)
+    for row in told.get("exposed", ()):
+        worst, exposure = found[row.lane], Exposure(row.code)
+        found[row.lane] = exposure if worst is None else max(worst, exposure, key=order.index)
     return found
-
-
-def completions(lanes: Sequence[Lane]) -> dict[int, int]:
-    """Of each running lane, how many of the completions that its soak needs."""
-    runs = [(lane.pk, run.pk, run.started_at, run.soak_completions) for lane in lanes if (run := lane.run) is not None]
-    if not runs:
-        return {}
-    with connection.cursor() as cursor:
-        cursor.execute(COMPLETED, [list(column) for column in zip(*runs, strict=True)])
-        return dict(cursor.fetchall())
 
 
 def last_outages(connection_ids: Collection[int]) -> dict[int, Outage]:
     rows = Outage.objects.filter(connection_id__in=connection_ids).order_by("connection_id", "-opened_at")
     return {outage.connection_id: outage for outage in rows.distinct("connection_id")}
-
-
-def _panels[T](
-    name: str, lane_ids: Sequence[int], read: Callable[[], dict[int, T]], now: datetime
-) -> dict[int, Panel[T]]:
-    """One read for all lanes, given out to each. Kept by the name and the lanes that were read together."""
-    panel = read_panel((name, tuple(lane_ids)), read, now=now)
-    values = panel.value or {}
-    return {pk: Panel(values.get(pk), panel.as_of, panel.is_kept) for pk in lane_ids}

@@ -3,10 +3,10 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-
-from django.db import connection
+from typing import Any
 
 from queue_core import sums, tally
+from queue_core.at_once import Told
 from queue_core.states import ERROR_OUTCOMES, TIMEOUT_OUTCOMES, Result
 
 #: Flow is told over this many whole minutes, and what has passed of the present one.
@@ -17,21 +17,24 @@ FAILED = [outcome.value for outcome in (*ERROR_OUTCOMES, *TIMEOUT_OUTCOMES)]
 
 #: The kept figures say in which minute something was completed last; within it one walk back finds when.
 LAST = """
-SELECT l.id, (
+SELECT 'last', l.id, NULL::text, NULL::bigint, (
   SELECT a.ended_at FROM queue_core_attempt a
-  WHERE a.lane_id = l.id AND a.ended_at >= m.minute AND a.ended_at <= %(now)s AND a.is_committed
+  WHERE a.lane_id = l.id AND a.ended_at >= m.minute AND a.ended_at <= %(now)s::timestamptz AND a.is_committed
   ORDER BY a.ended_at DESC LIMIT 1)
 FROM unnest(%(lanes)s::bigint[]) AS l(id)
 CROSS JOIN LATERAL (
   SELECT max(minute) AS minute FROM (
     SELECT minute FROM queue_core_laneminute
-    WHERE lane_id = l.id AND minute >= %(since)s AND minute <= %(now)s AND counts ?| %(results)s::text[]
+    WHERE lane_id = l.id AND minute >= %(last_since)s::timestamptz AND minute <= %(now)s::timestamptz
+      AND counts ?| %(results)s::text[]
     UNION ALL
     SELECT minute FROM queue_core_figurechange
-    WHERE lane_id = l.id AND minute >= %(since)s AND minute <= %(now)s AND counts ?| %(results)s::text[]
+    WHERE lane_id = l.id AND minute >= %(last_since)s::timestamptz AND minute <= %(now)s::timestamptz
+      AND counts ?| %(results)s::text[]
   ) completed) m
 WHERE m.minute IS NOT NULL
 """
+FLOWS = (sums.COUNT_PART, LAST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +54,22 @@ class Flow:
         return self.arriving - self.reviewed
 
 
-def flows(lane_ids: Collection[int], *, now: datetime) -> dict[int, Flow]:
-    """How each lane flows, by its id."""
-    since = tally.minute_of(now) - WINDOW
-    minutes = (now - since) / tally.MINUTE
-    last = _last_completed(lane_ids, now)
+def flow_params(lane_ids: Collection[int], *, now: datetime) -> dict[str, Any]:
+    """What FLOWS asks about these lanes."""
+    return {
+        "now": now,
+        "lanes": list(lane_ids),
+        "count_since": tally.minute_of(now) - WINDOW,
+        "count_until": now,
+        "last_since": tally.minute_of(now - LAST_WITHIN),
+        "results": [f"{tally.RESULT}.{result.value}" for result in Result],
+    }
+
+
+def flows_from(told: Told, lane_ids: Collection[int], *, now: datetime) -> dict[int, Flow]:
+    """How each lane flows, by its id, from rows that were told."""
+    minutes = (now - tally.minute_of(now) + WINDOW) / tally.MINUTE
+    last = {row.lane: row.moment for row in told.get("last", ())}
     return {
         lane: Flow(
             decided=counts.decided / minutes,
@@ -64,13 +78,5 @@ def flows(lane_ids: Collection[int], *, now: datetime) -> dict[int, Flow]:
             last_completed_at=last.get(lane),
             errors=counts.ended(*FAILED) / minutes,
         )
-        for lane, counts in sums.counts(lane_ids, since=since, until=now).items()
+        for lane, counts in sums.counts_from(told, lane_ids).items()
     }
-
-
-def _last_completed(lane_ids: Collection[int], now: datetime) -> dict[int, datetime]:
-    results = [f"{tally.RESULT}.{result.value}" for result in Result]
-    since = tally.minute_of(now - LAST_WITHIN)
-    with connection.cursor() as cursor:
-        cursor.execute(LAST, {"lanes": list(lane_ids), "now": now, "since": since, "results": results})
-        return dict(cursor.fetchall())

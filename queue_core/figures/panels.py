@@ -30,13 +30,21 @@ MOST_KEPT = 200
 
 
 def read_panel[T](key: Hashable, read: Callable[[], T], *, now: datetime) -> Panel[T]:
-    """Read one figure in a savepoint of its own, so that one that takes too long spoils no other."""
+    """Read one figure in a savepoint of its own, so that one that takes too long spoils no other.
+
+    With the key None nothing is kept, and what could not be read has no value.
+    """
     try:
         with transaction.atomic():
             panel = Panel(read(), now)
     except OperationalError as fault:
-        logger.warning("figures %s could not be read in time: %s", key, fault)
+        logger.warning("figures %s could not be read in time: %s", key or "all at once", fault)
         return _last(key, now)
+    return panel if key is None else keep_panel(key, panel)
+
+
+def keep_panel[T](key: Hashable, panel: Panel[T]) -> Panel[T]:
+    """Keep what was read as the last value of its panel."""
     if len(_kept) >= MOST_KEPT and key not in _kept:
         _kept.pop(next(iter(_kept)))
     _kept[key] = panel

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django.db import connection
 
+from queue_core import at_once
 from queue_core.models import Delivery, Endpoint
 from queue_core.states import DeliveryState, EndpointState
 
@@ -25,20 +26,20 @@ CROSS JOIN LATERAL (
 """
 
 #: A decision that has a number has its deliveries. One that has none is kept back, or younger than a step of the
-#: relay, and is undelivered where an endpoint wants it.
+#: relay, and is undelivered where an endpoint wants it. A part of `at_once`: lane, number, since when the oldest.
 UNDELIVERED = """
-SELECT lane_id, count(DISTINCT ticket_id), min(created_at) FROM (
+SELECT 'undelivered', lane_id, NULL::text, count(DISTINCT ticket_id), min(created_at) FROM (
   SELECT l.id AS lane_id, f.ticket_id, f.created_at
-  FROM unnest(%s::bigint[]) AS l(id)
+  FROM unnest(%(lanes)s::bigint[]) AS l(id)
   CROSS JOIN LATERAL (
     (SELECT d.ticket_id, d.created_at FROM queue_core_delivery d
-     WHERE d.lane_id = l.id AND d.state = 'pending' AND d.kind = 'decision' ORDER BY d.created_at LIMIT %s)
+     WHERE d.lane_id = l.id AND d.state = 'pending' AND d.kind = 'decision' ORDER BY d.created_at LIMIT %(most)s)
     UNION ALL
     (SELECT m.ticket_id, m.created_at FROM queue_core_message m
      WHERE m.lane_id = l.id AND m.state = 'kept_back' AND m.kind = 'decision' AND EXISTS (
        SELECT FROM queue_core_endpoint e WHERE e.state <> 'retired' AND e.kinds @> '"decision"'::jsonb
          AND (e.lanes = '[]'::jsonb OR e.lanes @> to_jsonb(l.id)))
-     ORDER BY m.decision_id LIMIT %s)) f) u
+     ORDER BY m.decision_id LIMIT %(most)s)) f) u
 GROUP BY lane_id
 """
 
@@ -78,9 +79,8 @@ def undelivered(lane_ids: Collection[int], *, most: int = COUNT_CAP) -> dict[int
 
     Lanes without any are left out. Counts stop near `most`.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(UNDELIVERED, [list(lane_ids), most, most])
-        return {lane_id: (number, oldest) for lane_id, number, oldest in cursor.fetchall()}
+    told = at_once.tell([UNDELIVERED], {"lanes": list(lane_ids), "most": most})
+    return {row.lane: (row.number, row.moment) for row in told.get("undelivered", ())}
 
 
 def waiting_for(ticket_id: int) -> list[Delivery]:

@@ -1,4 +1,4 @@
-"""How many open tickets stand in each layer, and how long the oldest: a few statements for any number of lanes.
+"""How many open tickets stand in each layer, and how long the oldest: one statement for any number of lanes.
 
 What waits and what is with people is known by the kept totals; probes of indexes find the longest waits. So a backlog
 of millions costs what one of a thousand does.
@@ -9,15 +9,25 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection
 from django.db.models import Exists, OuterRef, QuerySet, TextField
 from django.db.models.expressions import RawSQL
 
-from queue_core import relay, sums, tally
+from queue_core import at_once, sums, tally
+from queue_core.at_once import Row, Told
 from queue_core.models import Item, Job, Lane
-from queue_core.states import NOT_OPEN_TICKETS, JobState
+from queue_core.relay.standing import UNDELIVERED
+from queue_core.states import NOT_OPEN_SQL, NOT_OPEN_TICKETS, JobState
 from queue_core.where.delivering import in_delivery
-from queue_core.where.facts import LaneFacts, facts_of, lanes_to_read
+from queue_core.where.facts import (
+    FACTS,
+    LaneFacts,
+    facts_from,
+    facts_of,
+    facts_params,
+    lanes_to_read,
+    needs_until,
+    pauses_until,
+)
 from queue_core.where.words import CLAIMABLE, Layer
 
 #: What is counted row by row is read up to here and no further; a page shows the one below it with a plus.
@@ -26,60 +36,71 @@ COUNT_CAP = 10_001
 ITEMS = f"{tally.ITEM}."
 NOT_OPEN = frozenset(f"{ITEMS}{kind.value}" for kind in NOT_OPEN_TICKETS)
 
-#: The precedence of `locating.judge` as SQL. What a lane's state says is handed in as lists of lanes.
-LAYER_CASE = """
-CASE
-  WHEN EXISTS (SELECT FROM queue_core_item i WHERE i.job_id = {job}.id AND i.closed_at IS NULL AND i.kind <> 'blind')
+#: The precedence of `locating.judge` as SQL, up to where it ends for what is LEASED.
+_LEASED_CASE = f"""
+  WHEN EXISTS (SELECT FROM queue_core_item i WHERE i.job_id = {{job}}.id AND i.closed_at IS NULL
+                 AND i.kind NOT IN {NOT_OPEN_SQL})
     THEN 'people'
-  WHEN {job}.state = 'LEASED' AND {job}.lease_until > %s THEN 'running'
-  WHEN {job}.lane_id = ANY(%s::bigint[]) THEN 'held'
-  WHEN {job}.available_at IS NOT NULL OR {job}.lane_id = ANY(%s::bigint[]) THEN 'backoff'
-  WHEN {job}.deadline <= {needs_until} THEN 'too_late'
-  WHEN {job}.state = 'LEASED' THEN 'lease_over'
+  WHEN {{job}}.state = 'LEASED' AND {{job}}.lease_until > {{now}} THEN 'running'
+  WHEN {{job}}.lane_id = ANY({{held}}::bigint[]) THEN 'held'
+  WHEN {{job}}.available_at IS NOT NULL OR {{job}}.lane_id = ANY({{paused}}::bigint[]) THEN 'backoff'
+  WHEN {{job}}.deadline <= {{needs_until}} THEN 'too_late'
+  WHEN {{job}}.state = 'LEASED' THEN 'lease_over'
+"""
+_PLACES = {"now": "%s", "held": "%s", "paused": "%s"}
+_NAMES = {"now": "%(now)s::timestamptz", "held": "%(held)s", "paused": "%(paused)s"}
+
+
+def layer_case(*, job: str, needs_until: str) -> str:
+    """A row's layer as SQL. Its parameters are those of `case_params`: what a lane's state says, as lists of lanes."""
+    return f"""
+CASE {_LEASED_CASE.format(job=job, needs_until=needs_until, **_PLACES)}
   WHEN {job}.lane_id = ANY(%s::bigint[]) THEN 'no_workers'
   WHEN {job}.lane_id = ANY(%s::bigint[]) THEN 'stage_full'
   ELSE 'ready'
-END
-"""
+END"""
 
-#: What is LEASED, at most as many as the lane's caps ever let through and what no sweep has come to yet.
-LEASED_LAYERS = f"""
-SELECT j.lane_id, {LAYER_CASE.format(job="j", needs_until="l.needs_until")} AS layer, count(*), min(j.queued_at)
-FROM unnest(%s::bigint[], %s::timestamptz[]) AS l(id, needs_until)
+
+#: What is LEASED by layer: number, oldest. At most as many as the lane's caps ever let through and what no sweep has
+#: come to yet.
+LEASED = f"""
+SELECT 'leased', j.lane_id, CASE {_LEASED_CASE.format(job="j", needs_until="l.needs_until", **_NAMES)} END, count(*),
+  min(j.queued_at)
+FROM unnest(%(lanes)s::bigint[], %(needs)s::timestamptz[]) AS l(id, needs_until)
 CROSS JOIN LATERAL (
   SELECT id, lane_id, state, lease_until, available_at, deadline, queued_at FROM queue_core_job
-  WHERE lane_id = l.id AND state = 'LEASED' ORDER BY lease_until LIMIT %s) AS j
-GROUP BY 1, 2
+  WHERE lane_id = l.id AND state = 'LEASED' ORDER BY lease_until LIMIT {COUNT_CAP}) AS j
+GROUP BY 2, 3
 """  # noqa: S608  (put together from constants)
 
 #: The longest waits, each by one probe of an index in its order, and what is too late, which the sweep keeps few. A
 #: lane that is held or pauses asks only for its oldest: what waits there stands in one layer.
-PROBES = """
-SELECT l.id, oldest.queued_at, resting.queued_at, late.number, late.queued_at, claimable.queued_at, item.queued_at
-FROM unnest(%s::bigint[], %s::timestamptz[], %s::boolean[], %s::boolean[])
-  AS l(id, needs_until, stands_still, has_resting)
-LEFT JOIN LATERAL (
-  SELECT queued_at FROM queue_core_job WHERE l.stands_still AND lane_id = l.id AND state = 'WAITING'
-  ORDER BY queued_at LIMIT 1) oldest ON TRUE
-LEFT JOIN LATERAL (
-  SELECT queued_at FROM queue_core_job
-  WHERE l.has_resting AND NOT l.stands_still AND lane_id = l.id AND state = 'WAITING' AND available_at IS NOT NULL
-  ORDER BY queued_at LIMIT 1) resting ON TRUE
-LEFT JOIN LATERAL (
-  SELECT count(*) AS number, min(queued_at) AS queued_at FROM (
+PROBES = f"""
+SELECT 'probe', l.id, p.code, p.number, p.oldest
+FROM unnest(%(lanes)s::bigint[], %(needs)s::timestamptz[], %(still)s::boolean[]) AS l(id, needs_until, stands_still)
+CROSS JOIN LATERAL (
+  (SELECT 'oldest' AS code, NULL::bigint AS number, queued_at AS oldest FROM queue_core_job
+   WHERE l.stands_still AND lane_id = l.id AND state = 'WAITING' ORDER BY queued_at LIMIT 1)
+  UNION ALL
+  (SELECT 'resting', NULL, queued_at FROM queue_core_job
+   WHERE NOT l.stands_still AND lane_id = l.id AND state = 'WAITING' AND available_at IS NOT NULL
+   ORDER BY queued_at LIMIT 1)
+  UNION ALL
+  SELECT 'late', count(*), min(queued_at) FROM (
     SELECT queued_at FROM queue_core_job
     WHERE NOT l.stands_still AND lane_id = l.id AND state = 'WAITING' AND available_at IS NULL
       AND deadline <= l.needs_until
-    ORDER BY deadline LIMIT %s) j) late ON TRUE
-LEFT JOIN LATERAL (
-  SELECT queued_at FROM queue_core_job
-  WHERE NOT l.stands_still AND lane_id = l.id AND state = 'WAITING' AND available_at IS NULL
-    AND deadline > l.needs_until
-  ORDER BY queued_at LIMIT 1) claimable ON TRUE
-LEFT JOIN LATERAL (
-  SELECT queued_at FROM queue_core_item WHERE lane_id = l.id AND closed_at IS NULL AND kind <> 'blind'
-  ORDER BY queued_at LIMIT 1) item ON TRUE
-"""
+    ORDER BY deadline LIMIT {COUNT_CAP}) j
+  UNION ALL
+  (SELECT 'claimable', NULL, queued_at FROM queue_core_job
+   WHERE NOT l.stands_still AND lane_id = l.id AND state = 'WAITING' AND available_at IS NULL
+     AND deadline > l.needs_until
+   ORDER BY queued_at LIMIT 1)
+  UNION ALL
+  (SELECT 'item', NULL, queued_at FROM queue_core_item
+   WHERE lane_id = l.id AND closed_at IS NULL AND kind NOT IN {NOT_OPEN_SQL} ORDER BY queued_at LIMIT 1)) p
+"""  # noqa: S608  (put together from constants)
+LAYERS = (sums.TOTAL_PART, UNDELIVERED, LEASED, PROBES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,17 +142,40 @@ def layers(
     lanes: Sequence[Lane], *, now: datetime, facts: Mapping[int, LaneFacts] | None = None
 ) -> dict[int, LayerTable]:
     """The layers of each lane (read with `lanes_to_read`), by its id. Every open ticket is in exactly one."""
-    facts = facts_of(lanes, now=now) if facts is None else facts
-    held = sums.totals(facts)
-    found = {pk: _Filling(now) for pk in facts}
-    for lane_id, (number, oldest) in relay.undelivered(list(facts), most=COUNT_CAP).items():
-        found[lane_id].add(Layer.DELIVERY, number, oldest)
-    for lane_id, layer, number, oldest in _rows(LEASED_LAYERS, [*case_params(facts), *_needs(facts), COUNT_CAP]):
-        found[lane_id].add(Layer(layer), number, oldest)
-    still = [one.is_held or one.retry_until is not None for one in facts.values()]
-    has_resting = [held[pk].get(tally.RESTING, 0) > 0 for pk in facts]
-    for lane_id, *probes in _rows(PROBES, [*_needs(facts), still, has_resting, COUNT_CAP]):
-        found[lane_id].add_waiting(facts[lane_id], held[lane_id], probes)
+    params = layer_params(lanes, now=now)
+    if facts is not None:
+        return layers_from(at_once.tell(LAYERS, params), facts)
+    told = at_once.tell((*FACTS, *LAYERS), facts_params(lanes, now=now) | params)
+    return layers_from(told, facts_from(told, lanes, now=now))
+
+
+def layer_params(lanes: Sequence[Lane], *, now: datetime) -> dict[str, Any]:
+    """What LAYERS asks about these lanes."""
+    held = {lane.pk for lane in lanes if lane.run is None}
+    paused = {lane.pk for lane in lanes if pauses_until(lane, now=now) is not None}
+    return {
+        "now": now,
+        "lanes": [lane.pk for lane in lanes],
+        "needs": [needs_until(lane, now=now) for lane in lanes],
+        "still": [lane.pk in held or lane.pk in paused for lane in lanes],
+        "held": list(held),
+        "paused": list(paused),
+        "most": COUNT_CAP,
+    }
+
+
+def layers_from(told: Told, facts: Mapping[int, LaneFacts]) -> dict[int, LayerTable]:
+    """The layers of each lane from rows that were told."""
+    totals, found = sums.totals_from(told, facts), {pk: _Filling(one.now) for pk, one in facts.items()}
+    for row in told.get("undelivered", ()):
+        found[row.lane].add(Layer.DELIVERY, row.number, row.moment)
+    for row in told.get("leased", ()):
+        found[row.lane].add(Layer(row.code), row.number, row.moment)
+    probes: dict[int, dict[str, Row]] = {pk: {} for pk in facts}
+    for row in told.get("probe", ()):
+        probes[row.lane][row.code] = row
+    for pk, filling in found.items():
+        filling.add_waiting(facts[pk], totals[pk], probes[pk])
     return {pk: one.table() for pk, one in found.items()}
 
 
@@ -153,25 +197,25 @@ class _Filling:
     def table(self) -> LayerTable:
         return LayerTable({layer: self.counts[layer] for layer in Layer if layer in self.counts})
 
-    def add_waiting(self, facts: LaneFacts, held: Mapping[str, int], probes: Sequence[Any]) -> None:
+    def add_waiting(self, facts: LaneFacts, held: Mapping[str, int], probes: Mapping[str, Row]) -> None:
         """What waits, and what is with people: the kept totals, with the ages that the probes found."""
-        oldest, resting, late, late_oldest, claimable, item = probes
+        oldest = {code: row.moment for code, row in probes.items()}
         waiting = held.get(JobState.WAITING.value, 0)
         items = sum(n for code, n in held.items() if code.startswith(ITEMS) and code not in NOT_OPEN)
-        self.add(Layer.PEOPLE, items, item)
+        self.add(Layer.PEOPLE, items, oldest.get("item"))
         if facts.is_held:
-            self.add(Layer.HELD, waiting, oldest)
+            self.add(Layer.HELD, waiting, oldest.get("oldest"))
         elif facts.retry_until is not None:
-            self.add(Layer.BACK_OFF, waiting, oldest)
+            self.add(Layer.BACK_OFF, waiting, oldest.get("oldest"))
         else:
-            rests = held.get(tally.RESTING, 0)
-            self.add(Layer.BACK_OFF, rests, resting)
-            self.add(Layer.TOO_LATE, late, late_oldest)
-            self.add(_claimable_layer(facts), waiting - rests - late, claimable)
+            rests, late = held.get(tally.RESTING, 0), probes["late"].number
+            self.add(Layer.BACK_OFF, rests, oldest.get("resting"))
+            self.add(Layer.TOO_LATE, late, oldest["late"])
+            self.add(_claimable_layer(facts), waiting - rests - late, oldest.get("claimable"))
 
 
 def _claimable_layer(facts: LaneFacts) -> Layer:
-    """The end of LAYER_CASE, for what a claim would look at."""
+    """The end of `layer_case`, for what a claim would look at."""
     if is_unattended(facts):
         return Layer.NO_WORKERS
     return Layer.STAGE_FULL if facts.limit is not None else Layer.READY
@@ -200,15 +244,15 @@ def in_layer(
     until = "(SELECT n.u FROM unnest(%s::bigint[], %s::timestamptz[]) n(l, u) WHERE n.l = queue_core_job.lane_id)"
     params = case_params(facts)
     case = RawSQL(  # noqa: S611  (constants and placeholders only)
-        LAYER_CASE.format(job="queue_core_job", needs_until=until),
-        [*params[:3], *_needs(facts), *params[3:]],
+        layer_case(job="queue_core_job", needs_until=until),
+        [*params[:3], list(facts), [one.needs_until for one in facts.values()], *params[3:]],
         output_field=TextField(),
     )
     return jobs.filter(lane_id__in=list(facts)).alias(layer=case).filter(layer=layer.value)
 
 
 def case_params(facts: Mapping[int, LaneFacts]) -> list[Any]:
-    """The parameters of LAYER_CASE in its order. The lists are disjoint where the case tests them in turn."""
+    """The parameters of `layer_case` in their order. The lists are disjoint where the case tests them in turn."""
     states = list(facts.values())
     now = states[0].now if states else None
     return [
@@ -218,14 +262,3 @@ def case_params(facts: Mapping[int, LaneFacts]) -> list[Any]:
         [one.lane_id for one in states if is_unattended(one)],
         [one.lane_id for one in states if one.limit is not None],
     ]
-
-
-def _needs(facts: Mapping[int, LaneFacts]) -> list[Any]:
-    return [list(facts), [one.needs_until for one in facts.values()]]
-
-
-def _rows(statement: str, params: list[Any]) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, params)
-        rows: list[tuple[Any, ...]] = cursor.fetchall()
-        return rows

@@ -1,20 +1,58 @@
 """What a lane's state says about all of its jobs: read once a page for all lanes, in a fixed number of queries."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-from django.db.models import Count, Min, QuerySet
+from django.db.models import QuerySet
 
+from queue_core import at_once
+from queue_core.at_once import Told
 from queue_core.batch import usual_call
 from queue_core.contract.release import MAX_HOLD_IN_CALLS
 from queue_core.contract.rules import CALL_MARGIN, JUDGED_WITHIN, PROBE, RATE_WINDOW, is_resumable
-from queue_core.models import Attempt, Drainer, Hold, Lane, Presence, Stage
+from queue_core.models import Hold, Lane, Presence
 from queue_core.states import AttemptOutcome
 from queue_core.where.words import Cause
 
 #: A worker or scheduler that said nothing for longer than this is not counted as there.
 SEEN_WITHIN = timedelta(seconds=30)
+
+#: Running leases of the lanes, and of those that share a connection's total cap with them: number, first end.
+RUNNING = """
+SELECT 'running', a.lane_id, NULL::text, count(*), min(a.lease_until) FROM queue_core_attempt a
+WHERE a.ended_at IS NULL AND a.lease_until > %(now)s::timestamptz AND a.lane_id IN (
+  SELECT id FROM queue_core_lane WHERE id = ANY(%(lanes)s::bigint[]) OR connection_id = ANY(%(capped)s::bigint[]))
+GROUP BY a.lane_id
+"""
+#: What a rate counts in the lanes that have one: number, the first of them.
+GRANTS = f"""
+SELECT 'grants', lane_id, NULL::text, count(*), min(started_at) FROM queue_core_attempt
+WHERE lane_id = ANY(%(rated)s::bigint[]) AND started_at > %(rated_since)s::timestamptz
+  AND outcome IS DISTINCT FROM '{AttemptOutcome.FENCE_RAISED.value}'
+GROUP BY lane_id
+"""  # noqa: S608  (put together from constants)
+#: Lanes of connections with a total cap; the number is the connection.
+SIBLINGS = """
+SELECT 'sibling', id, NULL::text, connection_id, NULL::timestamptz FROM queue_core_lane
+WHERE connection_id = ANY(%(capped)s::bigint[])
+"""
+DRAINERS = """
+SELECT 'drainers', lane_id, NULL::text, count(*), NULL::timestamptz FROM queue_core_drainer
+WHERE until > %(now)s::timestamptz GROUP BY lane_id
+"""
+#: Who was seen lately, by kind.
+PRESENCE = """
+SELECT 'presence', NULL::bigint, kind, count(*), NULL::timestamptz FROM queue_core_presence
+WHERE seen_at >= %(seen_since)s::timestamptz GROUP BY kind
+"""
+#: Those of the lanes on hold whose plan has a probe to start.
+PLANNED = """
+SELECT 'planned', lane_id, NULL::text, NULL::bigint, NULL::timestamptz FROM queue_core_stage
+WHERE lane_id = ANY(%(held)s::bigint[]) AND number = %(probe)s
+"""
+FACTS = (RUNNING, GRANTS, SIBLINGS, DRAINERS, PRESENCE, PLANNED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,33 +128,62 @@ def lanes_to_read(lanes: QuerySet[Lane] | None = None) -> QuerySet[Lane]:
 
 def facts_of(lanes: Sequence[Lane], *, now: datetime) -> dict[int, LaneFacts]:
     """The facts of each lane, by its id."""
-    siblings = _siblings(lanes)
-    running = _running({pk for group in siblings.values() for pk in group} | {lane.pk for lane in lanes}, now)
-    grants = _grants([lane.pk for lane in lanes if lane.run is not None and lane.run.rate is not None], now)
-    drainers = _drainers(now)
-    workers, schedulers = _presence(now)
-    planned = _planned([lane.pk for lane in lanes if lane.run is None])
+    return facts_from(at_once.tell(FACTS, facts_params(lanes, now=now)), lanes, now=now)
+
+
+def facts_params(lanes: Sequence[Lane], *, now: datetime) -> dict[str, Any]:
+    """What FACTS asks about these lanes."""
+    running = [lane for lane in lanes if lane.run is not None]
+    return {
+        "now": now,
+        "lanes": [lane.pk for lane in lanes],
+        "capped": list({lane.connection_id for lane in lanes if lane.connection.total_cap is not None}),
+        "rated": [lane.pk for lane in running if lane.run is not None and lane.run.rate is not None],
+        "rated_since": now - RATE_WINDOW,
+        "seen_since": now - SEEN_WITHIN,
+        "held": [lane.pk for lane in lanes if lane.run is None],
+        "probe": PROBE,
+    }
+
+
+def facts_from(told: Told, lanes: Sequence[Lane], *, now: datetime) -> dict[int, LaneFacts]:
+    """The facts of each lane from rows that were told."""
+    siblings, running, grants = _by_connection(told), _counted(told, "running"), _counted(told, "grants")
+    drainers = {pk: number for pk, (number, _) in _counted(told, "drainers").items()}
+    seen = {row.code: row.number for row in told.get("presence", ())}
+    planned = {row.lane for row in told.get("planned", ())}
     facts = {}
     for lane in lanes:
         here, first_end = running.get(lane.pk, (0, None))
         facts[lane.pk] = LaneFacts(
             lane_id=lane.pk,
             now=now,
-            needs_until=now + usual_call(lane),
+            needs_until=needs_until(lane, now=now),
             hold=_hold_facts(lane.hold) if lane.run is None and lane.hold is not None else None,
             stage=lane.run.number if lane.run is not None else None,
             cap=lane.cap,
             running=here,
-            retry_until=lane.claims_not_before if lane.claims_not_before and lane.claims_not_before > now else None,
+            retry_until=pauses_until(lane, now=now),
             is_judged=lane.judged_at is not None and now - lane.judged_at <= JUDGED_WITHIN,
             judged_at=lane.judged_at,
             drainers=drainers.get(lane.pk, 0),
-            workers=workers,
-            scheduler_seen=schedulers > 0,
+            workers=seen.get(Presence.Kind.WORKER, 0),
+            scheduler_seen=seen.get(Presence.Kind.SCHEDULER, 0) > 0,
             limit=_limit(lane, here, first_end, _total(siblings, lane, running), grants.get(lane.pk)),
             obstacle=_obstacle(lane, has_plan=lane.run is not None or lane.pk in planned),
         )
     return facts
+
+
+def needs_until(lane: Lane, *, now: datetime) -> datetime:
+    """Jobs whose deadline is not after this are too late for the model."""
+    return now + usual_call(lane)
+
+
+def pauses_until(lane: Lane, *, now: datetime) -> datetime | None:
+    """Until when the model asked for a pause that is not over."""
+    until = lane.claims_not_before
+    return until if until is not None and until > now else None
 
 
 def _limit(
@@ -159,60 +226,24 @@ def _fits_a_call(lane: Lane) -> bool:
     return lease - CALL_MARGIN >= min(usual_call(lane) - CALL_MARGIN, limit, lane.lease / 2)
 
 
-def _planned(lane_ids: Sequence[int]) -> set[int]:
-    """Those of the lanes on hold whose plan has a probe to start."""
-    if not lane_ids:
-        return set()
-    return set(Stage.objects.filter(lane_id__in=lane_ids, number=PROBE).values_list("lane_id", flat=True))
-
-
-def _siblings(lanes: Iterable[Lane]) -> dict[int, list[int]]:
+def _by_connection(told: Told) -> dict[int, list[int]]:
     """The lanes of each connection that has a total cap."""
-    connections = {lane.connection_id for lane in lanes if lane.connection.total_cap is not None}
-    found: dict[int, list[int]] = {pk: [] for pk in connections}
-    if connections:
-        for pk, connection in Lane.objects.filter(connection_id__in=connections).values_list("pk", "connection_id"):
-            found[connection].append(pk)
+    found: dict[int, list[int]] = {}
+    for row in told.get("sibling", ()):
+        found.setdefault(row.number, []).append(row.lane)
     return found
 
 
 def _total(
-    siblings: dict[int, list[int]], lane: Lane, running: dict[int, tuple[int, datetime | None]]
+    siblings: dict[int, list[int]], lane: Lane, running: Mapping[int, tuple[int, datetime | None]]
 ) -> tuple[int, datetime | None]:
     found = [running[pk] for pk in siblings.get(lane.connection_id, []) if pk in running]
     ends = [end for _number, end in found if end is not None]
     return sum(number for number, _end in found), min(ends, default=None)
 
 
-def _running(lane_ids: Collection[int], now: datetime) -> dict[int, tuple[int, datetime | None]]:
-    rows = (
-        Attempt.objects.filter(lane_id__in=lane_ids, ended_at__isnull=True, lease_until__gt=now)
-        .values("lane_id")
-        .annotate(number=Count("pk"), first_end=Min("lease_until"))
-    )
-    return {row["lane_id"]: (row["number"], row["first_end"]) for row in rows}
-
-
-def _grants(lane_ids: Collection[int], now: datetime) -> dict[int, tuple[int, datetime]]:
-    if not lane_ids:
-        return {}
-    rows = (
-        Attempt.objects.filter(lane_id__in=lane_ids, started_at__gt=now - RATE_WINDOW)
-        .exclude(outcome=AttemptOutcome.FENCE_RAISED)
-        .values("lane_id")
-        .annotate(number=Count("pk"), first=Min("started_at"))
-    )
-    return {row["lane_id"]: (row["number"], row["first"]) for row in rows}
-
-
-def _drainers(now: datetime) -> dict[int, int]:
-    rows = Drainer.objects.filter(until__gt=now).values("lane_id").annotate(number=Count("pk"))
-    return {row["lane_id"]: row["number"] for row in rows}
-
-
-def _presence(now: datetime) -> tuple[int, int]:
-    kinds = list(Presence.objects.filter(seen_at__gte=now - SEEN_WITHIN).values_list("kind", flat=True))
-    return kinds.count(Presence.Kind.WORKER), kinds.count(Presence.Kind.SCHEDULER)
+def _counted(told: Told, word: str) -> dict[int, tuple[int, datetime]]:
+    return {row.lane: (row.number, row.moment) for row in told.get(word, ())}
 
 
 def _hold_facts(hold: Hold) -> HoldFacts:

@@ -8,8 +8,8 @@ from typing import Any
 from django.db import connection
 
 from queue_core.models import Lane
-from queue_core.states import Exposure
-from queue_core.where.counting import LAYER_CASE, case_params
+from queue_core.states import NOT_OPEN_SQL, Exposure
+from queue_core.where.counting import case_params, layer_case
 from queue_core.where.facts import LaneFacts, facts_of
 from queue_core.where.words import FOR_THE_MODEL, Layer, Prospect
 
@@ -24,7 +24,7 @@ OPEN_JOBS = f"""
     (SELECT TRUE AS by_item, p.id, p.ticket_id, p.lane_id, p.state, p.severity, p.lease_until, p.available_at,
        p.deadline, p.queued_at, p.attempts, p.max_attempts
      FROM queue_core_item o JOIN queue_core_job p ON p.id = o.job_id
-     WHERE o.lane_id = l.id AND o.closed_at IS NULL AND o.kind <> 'blind' ORDER BY o.opened_at LIMIT %s)
+     WHERE o.lane_id = l.id AND o.closed_at IS NULL AND o.kind NOT IN {NOT_OPEN_SQL} ORDER BY o.opened_at LIMIT %s)
     UNION ALL
     (SELECT FALSE, {OPEN_COLUMNS} FROM queue_core_job
      WHERE lane_id = l.id AND state = 'LEASED' ORDER BY lease_until LIMIT %s)
@@ -52,7 +52,7 @@ TOO_LATE_CASE = """
 
 LOOK_INTO = f"""
 WITH open_row AS MATERIALIZED (
-  SELECT j.*, l.now, l.needs, l.retry_until, {LAYER_CASE.format(job="j", needs_until="l.needs_until")} AS layer
+  SELECT j.*, l.now, l.needs, l.retry_until, {layer_case(job="j", needs_until="l.needs_until")} AS layer
   FROM (SELECT %s::bigint AS id, %s::timestamptz AS now, %s::interval AS needs, %s::timestamptz AS retry_until,
                %s::timestamptz AS needs_until) AS l
   CROSS JOIN LATERAL ({OPEN_JOBS}) AS j)

@@ -177,7 +177,7 @@ def test_content_that_is_live_while_it_waits_is_said_loudly(client, vera) -> Non
 def test_a_layer_that_cannot_be_read_in_time_is_never_a_zero(client, vera, monkeypatch) -> None:
     from django.db import OperationalError
 
-    from queue_core import where
+    from queue_core import at_once
 
     def too_slow(*_args, **_kwargs):
         raise OperationalError("canceling statement due to statement timeout")
@@ -185,7 +185,7 @@ def test_a_layer_that_cannot_be_read_in_time_is_never_a_zero(client, vera, monke
     fill(a_lane("posts"), 3, waited=HOURS)
     client.force_login(vera)
     assert "figures from" not in text(client.get("/"))
-    monkeypatch.setattr(where, "layers", too_slow)
+    monkeypatch.setattr(at_once, "tell", too_slow)
 
     page = text(client.get("/"))
 

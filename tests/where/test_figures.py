@@ -3,9 +3,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from django.db import InternalError, connection
+from django.db import InternalError, OperationalError, connection
 
-from queue_core import contract, figures, gate, where
+from queue_core import at_once, contract, figures, gate, where
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.contract import Ending
 from queue_core.figures import panels
@@ -109,9 +109,28 @@ def test_board_of_many_lanes_takes_the_queries_of_one(django_assert_num_queries)
         waiting_job(make_lane())
     lanes = list(where.lanes_to_read())
 
-    with django_assert_num_queries(14 + 8):
-        # Fourteen reads, and a savepoint around each of the four panels.
+    with django_assert_num_queries(2 + 2):
+        # One statement for all figures in a savepoint, the last outages, and no lanes of theirs.
         figures.board(lanes, now=at(1))
+
+
+def test_of_a_board_that_takes_too_long_the_slow_part_alone_is_kept_from_before(monkeypatch) -> None:
+    lane = make_lane(cap=None)
+    waiting_job(lane, added=10)
+    board(100)
+    done_in_time = at_once.tell
+
+    def too_slow(parts, params):
+        if where.LAYERS[-1] in parts:
+            raise OperationalError("canceling statement due to statement timeout")
+        return done_in_time(parts, params)
+
+    monkeypatch.setattr(at_once, "tell", too_slow)
+    waiting_job(lane, added=100, deadline=500)
+    [found] = board(200)
+
+    assert (found.layers.value.total, found.layers.kept_from) == (1, at(100))
+    assert (dict(found.passing.value), found.passing.kept_from) == ({1: 2}, None)
 
 
 def test_a_panel_that_cannot_be_read_in_time_shows_its_last_value_and_when_that_was() -> None:
@@ -216,6 +235,7 @@ def test_board_figures_of_a_filled_table_never_scan_it(is_on_hold: bool, monkeyp
     for plan in plans:
         assert not re.search(r"Seq Scan on queue_core_(job|attempt|ticket|evidence)", plan), plan
         assert "Bitmap Heap Scan on queue_core_job" not in plan, plan
+        assert "Hash Join" not in plan, plan
 
 
 def as_new() -> None:
@@ -224,12 +244,27 @@ def as_new() -> None:
         cursor.execute("TRUNCATE queue_core_ticket CASCADE")
 
 
+def plan_of(cursor, sql: str, params) -> str:
+    """As a statement with names is planned where the session plans it once for all values; any other, for these."""
+    if not isinstance(params, dict):
+        rows = cursor.execute(f"EXPLAIN {sql}", params).fetchall()
+    else:
+        names = list(dict.fromkeys(re.findall(r"%\((\w+)\)s", sql)))
+        for number, name in enumerate(names, 1):
+            sql = sql.replace(f"%({name})s", f"${number}")
+        cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        cursor.execute(f"PREPARE planned AS {sql}")
+        values = ", ".join(["%s"] * len(names))
+        rows = cursor.execute(f"EXPLAIN EXECUTE planned ({values})", [params[name] for name in names]).fetchall()
+        cursor.execute("DEALLOCATE planned")
+    return "\n".join(row[0] for row in rows)
+
+
 def explained(plans: list[str]):
     def wrap(execute, sql, params, many, context):
-        if sql.lstrip().upper().startswith(("SELECT", "WITH")):
+        if sql.lstrip("( \n").upper().startswith(("SELECT", "WITH")):
             with context["connection"].connection.cursor() as cursor:
-                rows = cursor.execute(f"EXPLAIN {sql}", params).fetchall()
-            plans.append("\n".join(row[0] for row in rows))
+                plans.append(plan_of(cursor, sql, params))
         return execute(sql, params, many, context)
 
     return wrap

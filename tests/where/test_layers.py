@@ -102,7 +102,7 @@ def test_layers_of_all_lanes_take_a_fixed_number_of_queries(django_assert_num_qu
         settle(a_lane(state), state)
     lanes = list(where.lanes_to_read())
 
-    with django_assert_num_queries(10):
+    with django_assert_num_queries(1):
         where.layers(lanes, now=at(NOW))
 
 
