@@ -5,7 +5,6 @@ The preview writes down each job with its fence. What is not so any more when it
 meanwhile, and is left alone. No act of these approves content: what nobody looked at is never passed.
 """
 
-from queue_core.bulk.carrying import is_offered
 from queue_core.bulk.confirming import Confirmed, ConfirmOutcome, Seconded, SecondOutcome, confirm, second, stop
 from queue_core.bulk.previewing import Previewed, discard, drop_old, preview
 from queue_core.bulk.progress import Progress, Sample, moved_before, progress, sample_of
@@ -39,7 +38,6 @@ __all__ = [
     "confirm",
     "discard",
     "drop_old",
-    "is_offered",
     "may_make",
     "moved_before",
     "preview",

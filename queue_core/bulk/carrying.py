@@ -8,14 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from queue_core import contract
+from django.contrib.auth import get_user_model
+
+from queue_core import contract, people
 from queue_core.bulk.progress import moved_since
 from queue_core.bulk.terms import RIGHTS, Spread
 from queue_core.clock import Clock
 from queue_core.contract.locks import read_clock
 from queue_core.errors import InvalidRequest
 from queue_core.models import BulkAct, BulkEntry, Item, Job
+from queue_core.people import HoldingOutcome
 from queue_core.people.rights import require
+from queue_core.people.unseen import reject_unseen
 from queue_core.states import ActOutcome, BulkKind, BulkOutcome
 
 if TYPE_CHECKING:
@@ -26,6 +30,12 @@ OF_ACTS = {
     ActOutcome.NOT_ALLOWED_IN_STATE: BulkOutcome.NOT_ALLOWED,
     ActOutcome.MISSING: BulkOutcome.CHANGED,
     ActOutcome.STALE: BulkOutcome.CHANGED,
+}
+OF_HOLDINGS = {
+    HoldingOutcome.HANDED_OVER: BulkOutcome.DONE,
+    HoldingOutcome.ESCALATED: BulkOutcome.DONE,
+    HoldingOutcome.HANDS_FULL: BulkOutcome.HANDS_FULL,
+    HoldingOutcome.ALREADY: BulkOutcome.NOT_ALLOWED,
 }
 
 
@@ -85,6 +95,55 @@ def _move_deadline(turn: Turn) -> BulkOutcome:
     return OF_ACTS[outcome]
 
 
+def _hand_over(turn: Turn) -> BulkOutcome:
+    to = get_user_model().objects.get(pk=turn.act.terms["to"])
+    item_id, fence = _item(turn)
+    held = people.hand_over_item(
+        item_id,
+        fence=fence,
+        person=turn.person,
+        to=to,
+        reason=turn.act.reason,
+        clock=turn.clock,
+    )
+    return OF_HOLDINGS.get(held.outcome, BulkOutcome.CHANGED)
+
+
+def _escalate(turn: Turn) -> BulkOutcome:
+    item_id, fence = _item(turn)
+    held = people.escalate_item(
+        item_id,
+        fence=fence,
+        person=turn.person,
+        reason=turn.act.reason,
+        clock=turn.clock,
+    )
+    return OF_HOLDINGS.get(held.outcome, BulkOutcome.CHANGED)
+
+
+def _reject(turn: Turn) -> BulkOutcome:
+    changed = _changed(turn)
+    if changed is not None:
+        return changed
+    assert turn.act.reason_code is not None, "confirmed so"
+    item_id, _fence = _item(turn)
+    is_done = reject_unseen(
+        item_id,
+        person=turn.person,
+        reason_code=turn.act.reason_code.code,
+        note=turn.act.reason,
+        clock=turn.clock,
+    )
+    return BulkOutcome.DONE if is_done else BulkOutcome.NOT_ALLOWED
+
+
+def _item(turn: Turn) -> tuple[int, int]:
+    """Item and fence as the preview of an act on items saw them."""
+    assert turn.entry.item_id is not None, "an act on items"
+    assert turn.entry.item_fence is not None, "an item with its fence"
+    return turn.entry.item_id, turn.entry.item_fence
+
+
 def _changed(turn: Turn) -> BulkOutcome | None:
     """Whether the job, locked now, is another than the preview saw, or somebody has its item; None if neither."""
     entry = turn.entry
@@ -105,9 +164,7 @@ VERBS: dict[BulkKind, Callable[[Turn], BulkOutcome]] = {
     BulkKind.REQUEUE: _requeue,
     BulkKind.PULL: _pull,
     BulkKind.MOVE_DEADLINES: _move_deadline,
+    BulkKind.HAND_OVER: _hand_over,
+    BulkKind.ESCALATE: _escalate,
+    BulkKind.REJECT: _reject,
 }
-
-
-def is_offered(kind: BulkKind) -> bool:
-    """Whether acts of this kind can be carried out."""
-    return kind in VERBS

@@ -10,11 +10,21 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils.translation import gettext as _
 
-from queue_core.bulk.terms import LARGEST_SAMPLED, MOST, MOST_REJECTED, OF_ITEMS, RIGHTS, SAMPLE, LeftOut
+from queue_core.bulk.terms import (
+    LARGEST_SAMPLED,
+    MOST,
+    MOST_REJECTED,
+    OF_ITEMS,
+    PASSED_ON,
+    RIGHTS,
+    SAMPLE,
+    LeftOut,
+)
 from queue_core.clock import Clock
 from queue_core.errors import InvalidRequest, NotPermitted
 from queue_core.models import BulkAct, BulkEntry, Decision, Item, Job
-from queue_core.people.rights import on_lanes_of, require_somewhere
+from queue_core.people.eligibility import LEAD
+from queue_core.people.rights import may, on_lanes_of, require_somewhere
 from queue_core.states import HANDLED_DEATHS, BulkKind, DeadlineKind, ItemKind, JobState
 
 if TYPE_CHECKING:
@@ -50,7 +60,8 @@ class _Seen:
     is_hard: bool
     kind: str = ""
     cause: str = ""
-    is_taken: bool = False
+    taken_by: int | None = None
+    for_leads: bool = False
     is_decided: bool = False
 
 
@@ -68,7 +79,7 @@ def preview(
         jobs = on_lanes_of(jobs, person, right)
     now = clock.now()
     looked_at = list(_seen(kind, jobs, now))
-    why = [(one, _left_out(kind, one)) for one in looked_at[:MOST]]
+    why = [(one, _left_out(kind, one, person)) for one in looked_at[:MOST]]
     left_out = Counter(str(reason) for _one, reason in why if reason is not None)
     chosen = [one for one, reason in why if reason is None]
     if kind == BulkKind.REJECT:
@@ -136,8 +147,9 @@ def _seen_items(jobs: QuerySet[Job], now: datetime) -> Iterable[_Seen]:
     items = Item.objects.filter(closed_at__isnull=True, job__in=jobs.order_by().values("pk"))
     # By values: evidence itself is no part of an act, and may be large.
     rows = items.order_by("-severity", "deadline", "pk").values(
-        "pk", "job_id", "lane_id", "fence", "severity", "is_hard", "kind", "cause", "taken_until", "job__fence",
-        "job__deadline", "job__state", "job__evidence__is_restricted", is_decided=Exists(decided),
+        "pk", "job_id", "lane_id", "fence", "severity", "is_hard", "kind", "cause", "taken_by_id", "taken_until",
+        "for_leads", "job__fence", "job__deadline", "job__state", "job__evidence__is_restricted",
+        is_decided=Exists(decided),
     )  # fmt: skip
     for row in rows[: MOST + 1]:
         yield _Seen(
@@ -153,25 +165,39 @@ def _seen_items(jobs: QuerySet[Job], now: datetime) -> Iterable[_Seen]:
             is_hard=row["is_hard"],
             kind=row["kind"],
             cause=row["cause"],
-            is_taken=row["taken_until"] is not None and now < row["taken_until"],
+            taken_by=row["taken_by_id"] if row["taken_until"] is not None and now < row["taken_until"] else None,
+            for_leads=row["for_leads"],
             is_decided=row["is_decided"],
         )
 
 
-def _left_out(kind: BulkKind, one: _Seen) -> LeftOut | None:
+def _left_out(kind: BulkKind, one: _Seen, person: "AbstractUser") -> LeftOut | None:
     if one.is_restricted:
         return LeftOut.RESTRICTED
     if kind in (BulkKind.PULL, BulkKind.MOVE_DEADLINES):
         if one.state != JobState.WAITING:
             return LeftOut.NOT_WAITING
         return LeftOut.HARD if kind == BulkKind.MOVE_DEADLINES and one.is_hard else None
+    if one.taken_by is not None and not (kind in PASSED_ON and _may_pass_on(one, person)):
+        return LeftOut.TAKEN
+    return _unfit(kind, one)
+
+
+def _may_pass_on(one: _Seen, person: "AbstractUser") -> bool:
+    """What one has oneself; what others have, only as a lead."""
+    return one.taken_by == person.pk or may(person, LEAD, one.lane)
+
+
+def _unfit(kind: BulkKind, one: _Seen) -> LeftOut | None:
+    if kind == BulkKind.ESCALATE and one.for_leads:
+        return LeftOut.FOR_LEADS
     if kind == BulkKind.REQUEUE and not (one.kind == ItemKind.DEAD and one.cause in HANDLED_DEATHS):
         return LeftOut.NOT_DEAD
     if kind == BulkKind.REJECT and one.severity > LARGEST_SAMPLED:
         return LeftOut.SEVERE
-    if kind == BulkKind.REJECT and one.is_decided:
-        return LeftOut.DECIDED
-    return LeftOut.TAKEN if one.is_taken and kind in (BulkKind.REQUEUE, BulkKind.REJECT) else None
+    if kind == BulkKind.REJECT and one.for_leads:
+        return LeftOut.FOR_LEADS
+    return LeftOut.DECIDED if kind == BulkKind.REJECT and one.is_decided else None
 
 
 def _check_rejected(chosen: Sequence[_Seen], *, is_capped: bool) -> None:

@@ -12,6 +12,7 @@ from queue_core.errors import InvalidRequest
 from queue_core.models import BulkAct
 from queue_core.models.bulk import MAX_REASON
 from queue_core.people.rights import may_somewhere
+from queue_core.people.unseen import MOST_SEVERE
 from queue_core.states import BulkKind
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ MOST = 20_000
 #: Items rejected unseen by one act, and how many of them people decide first, each for itself (DESIGN.md).
 MOST_REJECTED = 200
 SAMPLE = 20
-#: Nothing severe is decided unseen.
-LARGEST_SAMPLED = 1
+#: Nothing more severe is decided unseen.
+LARGEST_SAMPLED = MOST_SEVERE
 #: What a preview showed is confirmed within this time, or counted anew.
 PREVIEW_HOLDS = timedelta(minutes=15)
 LONGEST_FIRST = timedelta(days=30)
@@ -40,6 +41,8 @@ RIGHTS: dict[BulkKind, tuple[str, ...]] = {
 }
 #: These are about open items, the others about jobs that wait for the model.
 OF_ITEMS = frozenset({BulkKind.REQUEUE, BulkKind.HAND_OVER, BulkKind.ESCALATE, BulkKind.REJECT})
+#: These may be about what somebody has in their hands.
+PASSED_ON = frozenset({BulkKind.HAND_OVER, BulkKind.ESCALATE})
 WITH_DEADLINES = frozenset({BulkKind.REQUEUE, BulkKind.MOVE_DEADLINES})
 
 
@@ -52,6 +55,7 @@ class LeftOut(TextChoices):
     NOT_WAITING = "not_waiting", gettext_lazy("not WAITING")
     HARD = "hard", gettext_lazy("its deadline is hard: nobody here can move it")
     SEVERE = "severe", gettext_lazy("severity 2 and 3 are never decided unseen")
+    FOR_LEADS = "for_leads", gettext_lazy("it is for leads already")
     DECIDED = "decided", gettext_lazy("its content has a decision in force")
 
 

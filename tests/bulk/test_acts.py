@@ -234,3 +234,27 @@ def test_the_database_keeps_a_confirmed_act_as_it_was():
     ):
         with pytest.raises(IntegrityError), transaction.atomic():
             change()
+
+
+def test_items_are_handed_over_and_escalated_as_far_as_one_may():
+    lane, who, receiver, other = make_lane(), rita(), lola("lenny"), lola("olaf")
+    free, own, others, *more = [dead_job(lane, severity=severity) for severity in (2, 2, 2, 1, 1, 1, 1)]
+    take(item_of(own), who, when=15)
+    take(item_of(others), other, when=15)
+    shown = preview("hand_over", who)
+    assert shown.left_out == {"taken": 1}
+    bulk.discard(shown.act.pk, person=who)
+
+    act = confirmed("hand_over", who, to=receiver.pk)
+    take(item_of(more[0]), other, when=25)
+    work(act)
+
+    done = outcomes(act)
+    assert (done[free.pk], done[own.pk], done[more[0].pk]) == ("done", "done", "changed")
+    assert sorted(done.values()) == ["changed", "done", "done", "done", "done", "done"]
+    assert Item.objects.filter(taken_by=receiver).count() == 5
+
+    escalated = confirmed("escalate", receiver, when=40)
+    work(escalated, when=41)
+    assert set(outcomes(escalated).values()) == {"done"}
+    assert Item.objects.filter(for_leads=True, taken_by__isnull=True).count() == escalated.entries.count()
