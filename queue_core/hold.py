@@ -72,7 +72,7 @@ def pull(
 
     On a lane that is on hold already nothing changes, but that "hold and refuse" still refuses what runs.
     """
-    require(person, RIGHT)
+    require(person, RIGHT, lane_id)
     form, reason, note = _checked(form, reason, note)
     lane = lock_lane(lane_id)
     now = clock.now()

@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext as _
 
+from queue_core import rights
 from queue_core.errors import InvalidRequest, NotPermitted
+from queue_core.models import Lane
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractUser
@@ -13,12 +15,13 @@ LEAST_REASON = 5
 MOST_REASON = 500
 
 
-def may(person: "AbstractUser", right: str) -> bool:
-    return person.has_perm(f"queue_core.{right}")
+def may(person: "AbstractUser", right: str, lane: Lane | int | None = None) -> bool:
+    """Whether a person has a right on a lane; without one, on all of them."""
+    return rights.may(person, right, lane)
 
 
-def require(person: "AbstractUser", right: str) -> None:
-    if not may(person, right):
+def require(person: "AbstractUser", right: str, lane: Lane | int | None = None) -> None:
+    if not may(person, right, lane):
         raise NotPermitted(_("This needs a right that you do not have."))
 
 

@@ -56,7 +56,7 @@ def accept_held_run(
     `shown` is how many the person saw. Refused where there are others by now; where the run's answers were found wrong,
     unless the person may override; and by the two-person rule to whoever raised that run.
     """
-    require(person, RIGHT)
+    require(person, RIGHT, lane_id)
     reason = checked_reason(reason)
     lane = lock_lane(lane_id)
     now = clock.now()
@@ -69,7 +69,7 @@ def accept_held_run(
         return Acted(RampOutcome.SAME_PERSON, lane.run, by=found.run.raised_by, at=found.run.started_at)
     lines = gate.read_rightly(found.run, now=now)
     wrong = broken(lines)
-    if wrong is not None and not may(person, OVERRIDE):
+    if wrong is not None and not may(person, OVERRIDE, lane):
         return Acted(RampOutcome.GUARDRAIL_BROKEN, lane.run, figure=wrong.figure.value)
     released = accept_run(found.run, now=now)
     after = {"run": run_id, "stage": found.run.number, "decisions": released, "lines": [one.frozen() for one in lines]}

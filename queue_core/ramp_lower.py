@@ -52,7 +52,7 @@ def resume(
     Refused where a guardrail of the held run is broken or its connection changed: then only the probe leads out.
     `hold_id`, if given, is the hold that was shown.
     """
-    require(person, RIGHT)
+    require(person, RIGHT, lane_id)
     reason = checked_reason(reason)
     lane = lock_lane(lane_id)
     now = clock.now()
@@ -82,7 +82,7 @@ def step_down(
     lane_id: int, *, person: "AbstractUser", reason: str, to: int, run_id: int | None = None, clock: Clock
 ) -> Acted:
     """Run a lower stage of the plan at once, with no more than flows now. `run_id` is the run that was shown."""
-    require(person, RIGHT)
+    require(person, RIGHT, lane_id)
     reason = checked_reason(reason)
     lane = lock_lane(lane_id)
     now = clock.now()
@@ -107,7 +107,7 @@ def set_cap(
     lane_id: int, *, person: "AbstractUser", cap: int, reason: str, run_id: int | None = None, clock: Clock
 ) -> Acted:
     """Lower the running stage's cap, or lift it again, at most to what was approved with the run."""
-    require(person, RIGHT)
+    require(person, RIGHT, lane_id)
     reason = checked_reason(reason)
     lane = lock_lane(lane_id)
     now = clock.now()
@@ -138,7 +138,7 @@ def force_policy(
     the lane asks for two persons, whoever made it may not be the one: MADE_BY_THE_SAME. Raises InvalidRequest for
     a policy of another lane, one whose rules or questions are broken, or one that the lane's connection cannot answer.
     """
-    require(person, FORCE)
+    require(person, FORCE, lane_id)
     reason = checked_reason(reason)
     lane = lock_lane(lane_id)
     now = clock.now()

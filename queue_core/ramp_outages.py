@@ -12,9 +12,10 @@ from django.utils.translation import gettext as _
 from queue_core import audit, outbox
 from queue_core.clock import Clock
 from queue_core.contract import lock_lane
-from queue_core.errors import InvalidRequest
+from queue_core.errors import InvalidRequest, NotPermitted
 from queue_core.models import Lane, ModelConnection, Outage, OutageEntry
-from queue_core.ramp_checks import checked_reason, checked_text, may, require
+from queue_core.ramp_checks import checked_reason, checked_text
+from queue_core.rights import may_on_each, require_somewhere
 from queue_core.states import PERSONS_HOLD_REASONS, HoldReason, MessageKind
 
 if TYPE_CHECKING:
@@ -81,6 +82,11 @@ def lanes_of(outage_ids: Iterable[int]) -> dict[int, tuple[Lane, ...]]:
     return found
 
 
+def lanes_of_connection(connection_id: int) -> frozenset[int]:
+    """The ids of the lanes that an outage of this connection is about. Whoever may not see one does not see it."""
+    return frozenset(Lane.objects.filter(connection_id=connection_id).values_list("pk", flat=True))
+
+
 def is_steady(lane: Lane) -> bool:
     """Whether the lane runs its last stage, as all lanes of an outage have to before it is closed."""
     return lane.run is not None and lane.run.is_last
@@ -105,7 +111,7 @@ def write_entry(
 @transaction.atomic
 def open_outage(connection_id: int, *, person: "AbstractUser", cause: str, reason: str, clock: Clock) -> OutageActed:
     """Open the record of an outage by hand. It holds no lane: that is an act of its own."""
-    require(person, RIGHT)
+    _require(person, connection_id)
     reason = checked_reason(reason)
     if cause not in PERSONS_HOLD_REASONS:
         raise InvalidRequest("A person's outage has one of the four reasons of a hold.", field="cause")
@@ -121,7 +127,7 @@ def open_outage(connection_id: int, *, person: "AbstractUser", cause: str, reaso
 @transaction.atomic
 def close_outage(outage_id: int, *, person: "AbstractUser", reason: str, clock: Clock) -> OutageActed:
     """A lead declares steady running. NOT_STEADY while a lane of the outage does not run its last stage."""
-    require(person, RIGHT)
+    _require_for(person, outage_id)
     reason = checked_reason(reason)
     lanes = _lock_lanes(outage_id)
     outage = Outage.objects.select_for_update(no_key=True).get(pk=outage_id)
@@ -142,7 +148,7 @@ def close_outage(outage_id: int, *, person: "AbstractUser", reason: str, clock: 
 @transaction.atomic
 def write_note(outage_id: int, *, person: "AbstractUser", text: str, clock: Clock) -> OutageActed:
     """A line of a person's own in the log, also when the outage is closed: what is found out later belongs there."""
-    require(person, RIGHT)
+    _require_for(person, outage_id)
     text = _checked_note(text, field="text", most=MOST_NOTE)
     outage = Outage.objects.select_for_update(no_key=True).get(pk=outage_id)
     now = clock.now()
@@ -160,9 +166,9 @@ def hand_over(
     OTHER_LEAD if not the one is on duty that was `shown` (a primary key, or None for nobody): two who take over at
     once do not pass each other by. Raises InvalidRequest where `to` may not keep outages.
     """
-    require(person, RIGHT)
+    connection_id = _require_for(person, outage_id)
     note = _checked_note(note, field="note", most=MOST_HANDOVER)
-    if not (to.is_active and may(to, RIGHT)):
+    if not (to.is_active and may_on_each(to, RIGHT, lanes_of_connection(connection_id))):
         raise InvalidRequest(_("This person may not keep the record of an outage."), field="to")
     outage = Outage.objects.select_for_update(no_key=True).get(pk=outage_id)
     now = clock.now()
@@ -184,6 +190,19 @@ def hand_over(
         after={"lead_on_duty": to.pk},
     )
     return OutageActed(OutageOutcome.HANDED_OVER, outage)
+
+
+def _require_for(person: "AbstractUser", outage_id: int) -> int:
+    """The outage's connection, for one who may keep its record; else NotPermitted. Raises DoesNotExist."""
+    require_somewhere(person, RIGHT)
+    connection_id = Outage.objects.values_list("connection_id", flat=True).get(pk=outage_id)
+    _require(person, connection_id)
+    return connection_id
+
+
+def _require(person: "AbstractUser", connection_id: int) -> None:
+    if not may_on_each(person, RIGHT, lanes_of_connection(connection_id)):
+        raise NotPermitted(_("This needs a right that you do not have."))
 
 
 def _checked_note(text: str, *, field: str, most: int) -> str:

@@ -3,7 +3,6 @@
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models import QuerySet
 
@@ -17,6 +16,7 @@ from queue_core.ramp_checks import checked_reason, checked_text, may, require
 from queue_core.ramp_outages import EntryCode, write_entry
 from queue_core.ramp_runs import accept_run, begin_run, end_hold, end_run, resumed_chain, terms_of
 from queue_core.ramp_words import Missing, MissingCode, Raised, RaiseOutcome
+from queue_core.rights import people_who_may
 from queue_core.states import MessageKind, RunEnd
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 RIGHT = "raise_stage"
 OVERRIDE = "override_guardrail"
-BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 @transaction.atomic
@@ -44,9 +43,9 @@ def raise_stage(
     or guardrail needs the right to override and `override_reason`. Raises NotPermitted, and InvalidRequest for a
     reason or figures id that is none.
     """
-    require(person, RIGHT)
+    require(person, RIGHT, lane_id)
     reason = checked_reason(reason)
-    override_reason = _checked_override(person, override_reason)
+    override_reason = _checked_override(lane_id, person, override_reason)
     shown = gate.open_figures(figures_id, lane_id=lane_id)
     lane = lock_lane(lane_id)
     now = clock.now()
@@ -75,7 +74,7 @@ def may_raise(lane: Lane, person: "AbstractUser", reading: GateReading) -> tuple
     What `can_be_overridden` needs the right to override and a reason for it; the rest nobody gets past.
     """
     missing = []
-    if not may(person, RIGHT):
+    if not may(person, RIGHT, lane):
         missing.append(Missing(MissingCode.PERMISSION, {"right": RIGHT}))
     if reading.next is None:
         missing.append(Missing(MissingCode.STAGE))
@@ -84,10 +83,10 @@ def may_raise(lane: Lane, person: "AbstractUser", reading: GateReading) -> tuple
     return (*missing, *_second_person(lane, person, reading.run), *_soak(reading), *_guardrails(reading.lines))
 
 
-def _checked_override(person: "AbstractUser", text: str) -> str:
+def _checked_override(lane_id: int, person: "AbstractUser", text: str) -> str:
     if not checked_text(text, field="override_reason"):
         return ""
-    require(person, OVERRIDE)
+    require(person, OVERRIDE, lane_id)
     return checked_reason(text, field="override_reason")
 
 
@@ -176,7 +175,7 @@ def _second_person(lane: Lane, person: "AbstractUser", run: StageRun | None) -> 
     if run is None or not needs_second_person(lane, person, run):
         return []
     raisers = {chained.raised_by_id for chained in resumed_chain(run)}
-    others = people_who_may_raise().exclude(pk__in=raisers - {None}).count()
+    others = people_who_may_raise(lane).exclude(pk__in=raisers - {None}).count()
     code = MissingCode.SECOND_PERSON if others else MissingCode.NOBODY_ELSE
     return [Missing(code, {"others": others})]
 
@@ -186,10 +185,9 @@ def needs_second_person(lane: Lane, person: "AbstractUser", run: StageRun) -> bo
     return lane.two_person_rule and person.pk in {chained.raised_by_id for chained in resumed_chain(run)}
 
 
-def people_who_may_raise() -> "QuerySet[AbstractUser]":
-    """Active people with the right to raise. Asked of Django's own backend, which knows groups."""
-    people: QuerySet[AbstractUser] = get_user_model().objects.with_perm(f"queue_core.{RIGHT}", backend=BACKEND)
-    return people
+def people_who_may_raise(lane: Lane) -> "QuerySet[AbstractUser]":
+    """Active people with the right to raise this lane, by a role everywhere or on it."""
+    return people_who_may(RIGHT, lane)
 
 
 def _soak(reading: GateReading) -> list[Missing]:

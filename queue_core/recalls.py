@@ -154,7 +154,7 @@ def recall(
     `to` people: each ticket gets an item; to review: a new round for the model, through the ramp, with a deadline
     `deadline_after` from then. Raises NotPermitted, and InvalidRequest for a reason, deadline or run that is none.
     """
-    require(person, RIGHT)
+    require(person, RIGHT, lane_id)
     reason = checked_reason(reason)
     deadline_after = _checked_deadline(to, deadline_after)
     lane = lock_lane(lane_id)

@@ -4,9 +4,11 @@ A right comes from a role: on every lane through membership of the role's group,
 What is asked without a lane is about all of them.
 """
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from django.db.models import Model, QuerySet
+from django.contrib.auth import get_user_model
+from django.db.models import Model, Q, QuerySet
 
 from queue_core.errors import NotPermitted
 from queue_core.models import Lane, LaneRole
@@ -14,6 +16,8 @@ from queue_core.models import Lane, LaneRole
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractUser
 
+#: Django asks which one, where a project has several. Roles are groups, which this one reads.
+BACKEND = "django.contrib.auth.backends.ModelBackend"
 #: Read once a person object, as Django reads the rights of groups: another request is another object.
 _CACHE = "_queue_core_lane_rights"
 
@@ -47,6 +51,13 @@ def require_somewhere(person: "AbstractUser", permission: str) -> None:
         raise NotPermitted(permission)
 
 
+def may_on_each(person: "AbstractUser", permission: str, lane_ids: Collection[int]) -> bool:
+    """Whether a person has a permission on every one of these lanes; where there are none, on all that are."""
+    if not lane_ids:
+        return may(person, permission)
+    return all(may(person, permission, lane_id) for lane_id in lane_ids)
+
+
 def lanes_where_may(person: "AbstractUser", permission: str) -> frozenset[int] | None:
     """The ids of the lanes on which a person has a permission; None: all of them, those to come too."""
     if may(person, permission):
@@ -73,3 +84,19 @@ def _by_lane(person: "AbstractUser") -> dict[int, set[str]]:
             found.setdefault(lane_id, set()).add(codename)
         person.__dict__[_CACHE] = found
     return found
+
+
+def people_who_may(permission: str, lane: Lane | int | None = None) -> QuerySet["AbstractUser"]:
+    """Active people with a permission on this lane; without one, on all of them."""
+    model = get_user_model()
+    everywhere = model._default_manager.with_perm(f"queue_core.{permission}", backend=BACKEND)
+    lane_id = lane.pk if isinstance(lane, Lane) else lane
+    if lane_id is None:
+        return everywhere
+    there = LaneRole.objects.filter(
+        lane_id=lane_id,
+        role__permissions__codename=permission,
+        role__permissions__content_type__app_label="queue_core",
+    )
+    wanted = Q(pk__in=everywhere.values("pk")) | Q(pk__in=there.values("person"))
+    return model._default_manager.filter(wanted, is_active=True)

@@ -46,7 +46,7 @@ class LaneReading:
 def read_lane(lane: Lane, person: Person, *, now: datetime) -> LaneReading:
     """Inside a snapshot. `others_may_raise` is None where the lane asks for no second person."""
     [found] = figures.board([lane], now=now)
-    others = people_who_may_raise().exclude(pk=person.pk).count() if lane.two_person_rule else None
+    others = people_who_may_raise(lane).exclude(pk=person.pk).count() if lane.two_person_rule else None
     return LaneReading(
         lane=lane,
         as_of=now,

@@ -5,8 +5,9 @@ from typing import Any, cast
 from django import forms
 from django.utils.translation import gettext_lazy
 
-from queue_core.models import ModelConnection, Outage
+from queue_core.models import Lane, ModelConnection, Outage
 from queue_core.ramp_outages import MOST_HANDOVER, MOST_NOTE, RIGHT
+from queue_core.rights import lanes_where_may
 from queue_core.states import PERSONS_HOLD_REASONS
 from reviewboard.lane_forms import reason_field
 from reviewboard.models import Person
@@ -24,6 +25,16 @@ class OpenOutageForm(forms.Form):
         label=gettext_lazy("Cause"), choices=[(reason.value, reason.label) for reason in PERSONS_HOLD_REASONS]
     )
     reason = reason_field()
+
+    def __init__(self, *args: Any, person: Person, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        lanes = lanes_where_may(person, RIGHT)
+        if lanes is not None:
+            # A connection whose lanes are all the person's: its outage is one record of them all.
+            others = Lane.objects.exclude(pk__in=lanes).values("connection")
+            chosen = cast("forms.ModelChoiceField[ModelConnection]", self.fields["connection"])
+            mine = ModelConnection.objects.filter(lanes__in=lanes).exclude(pk__in=others)
+            chosen.queryset = mine.distinct().order_by("name")
 
 
 class NoteForm(forms.Form):

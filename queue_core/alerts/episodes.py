@@ -1,14 +1,15 @@
 """Alerts as episodes: begun once however many see it, acknowledged once by name, over once."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from django.db import transaction
+from django.db.models import QuerySet
 
-from queue_core import audit, people
+from queue_core import audit, rights
 from queue_core.alerts.conditions import Condition, Key, Reading
 from queue_core.alerts.receivers import notices_of_begin, notices_of_end
 from queue_core.clock import Clock
@@ -43,17 +44,25 @@ class Acknowledged:
     episode: AlertEpisode
 
 
-def open_episodes() -> list[AlertEpisode]:
-    """The alerts that stand, the worst kind first, then the oldest. Bounded by lanes and kinds."""
+def open_episodes(lane_ids: Collection[int] | None = None) -> list[AlertEpisode]:
+    """The alerts that stand, the worst kind first, then the oldest. Bounded by lanes and kinds.
+
+    `lane_ids` leaves out those of other lanes, and those of none; None is all.
+    """
     order = {kind: place for place, kind in enumerate(AlertKind.values)}
-    rows = AlertEpisode.objects.filter(over_at__isnull=True).select_related("lane", "connection", "acknowledged_by")
+    rows = _of(lane_ids).filter(over_at__isnull=True).select_related("lane", "connection", "acknowledged_by")
     return sorted(rows, key=lambda row: (row.acknowledged_at is not None, order.get(row.kind, 0), row.begun_at))
 
 
-def newest(number: int) -> list[AlertEpisode]:
-    """The last episodes that are over, the newest first."""
-    rows = AlertEpisode.objects.filter(over_at__isnull=False).order_by("-begun_at", "-pk")
+def newest(number: int, lane_ids: Collection[int] | None = None) -> list[AlertEpisode]:
+    """The last episodes that are over, the newest first. `lane_ids` as in `open_episodes`."""
+    rows = _of(lane_ids).filter(over_at__isnull=False).order_by("-begun_at", "-pk")
     return list(rows.select_related("lane", "connection", "acknowledged_by")[:number])
+
+
+def _of(lane_ids: Collection[int] | None) -> QuerySet[AlertEpisode]:
+    rows = AlertEpisode.objects.all()
+    return rows if lane_ids is None else rows.filter(lane_id__in=lane_ids)
 
 
 @transaction.atomic
@@ -77,8 +86,9 @@ def apply(reading: Reading, *, turn: datetime, now: datetime) -> bool:
 @transaction.atomic
 def acknowledge(episode_id: int, *, person: "AbstractUser", clock: Clock) -> Acknowledged:
     """Say by name that somebody looks after an alert. It goes on until its cause is over."""
-    people.require(person, RIGHT)
+    rights.require_somewhere(person, RIGHT)
     row = AlertEpisode.objects.select_for_update(no_key=True, of=("self",)).get(pk=episode_id)
+    rights.require(person, RIGHT, row.lane_id)
     if row.acknowledged_at is not None:
         return Acknowledged(AckOutcome.ALREADY, row)
     if row.over_at is not None:

@@ -12,12 +12,12 @@ from django.utils.translation import gettext as _
 
 from queue_core import audit, wakeups
 from queue_core.clock import Clock
-from queue_core.errors import InvalidRequest
+from queue_core.errors import InvalidRequest, NotPermitted
 from queue_core.models import Delivery, Endpoint, EndpointSecret, Message
-from queue_core.people.rights import require
 from queue_core.relay.circuit import Circuit
 from queue_core.relay.rows import CIRCUIT_FIELDS, set_circuit
 from queue_core.relay.signing import fingerprint, make_secret
+from queue_core.rights import may_on_each
 from queue_core.states import DeliveryState, EndpointState, MessageKind
 
 if TYPE_CHECKING:
@@ -49,19 +49,19 @@ class EndpointActed:
 
 def disable(endpoint_id: int, *, person: "AbstractUser", reason: str = "", clock: Clock) -> EndpointActed:
     """Send it nothing more. Its messages are kept for it, and go out in their order when it is enabled again."""
-    require(person, RIGHT)
+    _require(person, RIGHT, endpoint_id)
     return _turn(endpoint_id, EndpointState.DISABLED, person=person, reason=reason, clock=clock)
 
 
 def enable(endpoint_id: int, *, person: "AbstractUser", reason: str = "", clock: Clock) -> EndpointActed:
     """Send again, beginning with what waits; a circuit that was open is closed."""
-    require(person, RIGHT)
+    _require(person, RIGHT, endpoint_id)
     return _turn(endpoint_id, EndpointState.ENABLED, person=person, reason=reason, clock=clock)
 
 
 def retire(endpoint_id: int, *, person: "AbstractUser", reason: str = "", clock: Clock) -> EndpointActed:
     """The consumer is gone for good: what waits for it is given up, and nothing more is kept. There is no way back."""
-    require(person, CONFIGURING)
+    _require(person, CONFIGURING, endpoint_id)
     return _turn(endpoint_id, EndpointState.RETIRED, person=person, reason=reason, clock=clock)
 
 
@@ -91,7 +91,7 @@ def _turn(endpoint_id: int, to: EndpointState, *, person: "AbstractUser", reason
 @transaction.atomic
 def try_now(endpoint_id: int, *, person: "AbstractUser", clock: Clock) -> EndpointActed:
     """Close an open circuit, and make due what rests for this endpoint: its consumer is said to be back."""
-    require(person, RIGHT)
+    _require(person, RIGHT, endpoint_id)
     endpoint, now = _locked(endpoint_id, clock)
     if endpoint.state != EndpointState.ENABLED:
         is_retired = endpoint.state == EndpointState.RETIRED
@@ -111,7 +111,7 @@ def send_test(endpoint_id: int, *, person: "AbstractUser", clock: Clock) -> Deli
 
     It goes to a disabled endpoint too, so that one is proved before it is enabled.
     """
-    require(person, RIGHT)
+    _require(person, RIGHT, endpoint_id)
     endpoint, now = _locked(endpoint_id, clock)
     if endpoint.state == EndpointState.RETIRED:
         return None
@@ -135,7 +135,7 @@ def new_secret(
 
     Raises InvalidRequest for a time below 0 or above LONGEST_ROTATION. 0 is for a secret that leaked.
     """
-    require(person, CONFIGURING)
+    _require(person, CONFIGURING, endpoint_id)
     if not timedelta(0) <= old_signs_for <= LONGEST_ROTATION:
         raise InvalidRequest(_("The old secret signs for at most 30 days."), field="old_signs_for")
     endpoint, now = _locked(endpoint_id, clock)
@@ -155,6 +155,17 @@ def new_secret(
         after={"fingerprint": row.fingerprint, "old_signs_until": ends.isoformat() if had_one else None},
     )
     return secret
+
+
+def is_of(person: "AbstractUser", endpoint: Endpoint) -> bool:
+    """Whether a person may look after an endpoint: on each of its lanes, or on all where it is told of all."""
+    return may_on_each(person, RIGHT, endpoint.lanes)
+
+
+def _require(person: "AbstractUser", right: str, endpoint_id: int) -> None:
+    lanes = Endpoint.objects.values_list("lanes", flat=True).get(pk=endpoint_id)
+    if not may_on_each(person, right, lanes):
+        raise NotPermitted(right)
 
 
 def _locked(endpoint_id: int, clock: Clock) -> tuple[Endpoint, datetime]:

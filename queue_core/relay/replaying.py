@@ -9,8 +9,8 @@ from django.db.models import F, OuterRef, QuerySet, Subquery
 from queue_core import audit, wakeups
 from queue_core.clock import Clock
 from queue_core.models import Delivery, Endpoint
-from queue_core.people.rights import require
 from queue_core.relay.endpoints import RIGHT
+from queue_core.rights import on_lanes_of, require_somewhere
 from queue_core.states import DeliveryState, EndpointState, MessageKind, MessageState
 
 if TYPE_CHECKING:
@@ -44,12 +44,12 @@ _WANTING = (EndpointState.ENABLED, EndpointState.DISABLED)
 
 @transaction.atomic
 def replay(deliveries: QuerySet[Delivery], *, up_to: int, what: str, person: "AbstractUser", clock: Clock) -> Replayed:
-    """Send the deliveries of a queryset again whose id is at most `up_to`: those that the person saw.
+    """Send the deliveries of a queryset again whose id is at most `up_to`: those that the person saw, on their lanes.
 
     Oldest first, at most MOST_REPLAYED. `what` says in the audit what was chosen, for instance a filter's query.
     """
-    require(person, RIGHT)
-    rows = replayable(deliveries).filter(pk__lte=up_to)
+    require_somewhere(person, RIGHT)
+    rows = on_lanes_of(replayable(deliveries), person, RIGHT).filter(pk__lte=up_to)
     # By the key, and locked in its order, as a recall locks them.
     ids = list(rows.order_by("pk").values_list("pk", flat=True)[: MOST_REPLAYED + 1])
     chosen = Delivery.objects.select_for_update(no_key=True).filter(pk__in=ids[:MOST_REPLAYED], state__in=REPLAYABLE)

@@ -12,7 +12,7 @@ from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import AlertEpisode
 from reviewboard import alert_text
 from reviewboard.shapes import Conflict
-from reviewboard.views.access import may
+from reviewboard.views.access import lane_ids_seen, may_somewhere, seen
 from reviewboard.views.permits import needs, person_of
 
 CONFLICT = 409
@@ -28,6 +28,8 @@ def alerts(request: HttpRequest) -> HttpResponse:
 @require_POST
 @needs("hold_lane")
 def acknowledge(request: HttpRequest, pk: int) -> HttpResponse:
+    if not seen(request, AlertEpisode.objects.filter(pk=pk), "hold_lane").exists():
+        raise Http404
     try:
         acted = alerting.acknowledge(pk, person=person_of(request), clock=DATABASE_CLOCK)
     except AlertEpisode.DoesNotExist as error:
@@ -39,12 +41,13 @@ def acknowledge(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _page(request: HttpRequest, *, status: int = 200, conflict: Conflict | None = None) -> HttpResponse:
+    lanes = lane_ids_seen(request)
     context = {
         "nav": "alerts",
         "as_of": DATABASE_CLOCK.now(),
-        "standing": [alert_text.line(one) for one in alerting.open_episodes()],
-        "over": [alert_text.line(one) for one in alerting.newest(SHOWN_OVER)],
-        "may_acknowledge": may(request, "hold_lane"),
+        "standing": [alert_text.line(one) for one in alerting.open_episodes(lanes)],
+        "over": [alert_text.line(one) for one in alerting.newest(SHOWN_OVER, lanes)],
+        "may_acknowledge": may_somewhere(request, "hold_lane"),
         "has_mail": alerting.is_mail_set_up(),
         "conflict": conflict,
     }

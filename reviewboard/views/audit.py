@@ -19,6 +19,7 @@ from reviewboard.filters import CURSOR, AuditFilter
 from reviewboard.models import Person
 from reviewboard.paging import Order, Page, pager_of, read_in_time, read_page
 from reviewboard.reader import day_bounds
+from reviewboard.views.access import lanes_seen, seen
 from reviewboard.views.permits import needs, person_of
 
 NEWEST_FIRST = Order("newest", ("-pk",))
@@ -33,9 +34,9 @@ TYPES = {"csv": "text/csv; charset=utf-8", "ndjson": "application/x-ndjson"}
 @require_safe
 @needs(RIGHT)
 def audit(request: HttpRequest) -> HttpResponse:
-    lanes = list(Lane.objects.order_by("name"))
+    lanes = list(lanes_seen(request, RIGHT))
     chosen = AuditFilter.read(request.GET, lanes=[lane.name for lane in lanes], acts=CODES)
-    page = read_in_time(lambda: _page(chosen, lanes, request.GET.get(CURSOR, "")))
+    page = read_in_time(lambda: _page(request, chosen, lanes))
     context = {
         "nav": "audit",
         "as_of": DATABASE_CLOCK.now(),
@@ -58,25 +59,26 @@ def export(request: HttpRequest, kind: str) -> HttpResponse | StreamingHttpRespo
     """The entries of a filter as a file, the newest first, at most MOST_EXPORTED. An audited act itself."""
     if kind not in TYPES:
         raise Http404
-    lanes = list(Lane.objects.all())
+    lanes = list(lanes_seen(request, RIGHT))
     chosen = AuditFilter.read(request.GET, lanes=[lane.name for lane in lanes], acts=CODES)
     person = person_of(request)
     now = DATABASE_CLOCK.now()
     exported = {"as": kind, "filter": chosen.query()}
     auditing.record("audit.exported", now=now, actor=person, subject=person, after=exported)
     write = _as_csv if kind == "csv" else _as_ndjson
-    answer = StreamingHttpResponse(write(_in_chunks(_filtered(chosen, lanes))), content_type=TYPES[kind])
+    answer = StreamingHttpResponse(write(_in_chunks(_filtered(request, chosen, lanes))), content_type=TYPES[kind])
     answer["Content-Disposition"] = f'attachment; filename="audit-{now:%Y-%m-%d-%H%M%S}.{kind}"'
     return answer
 
 
-def _page(chosen: AuditFilter, lanes: Iterable[Lane], cursor: str) -> Page[AuditEntry]:
-    rows = _filtered(chosen, lanes)
-    return read_page(rows, NEWEST_FIRST, cursor=cursor, filter_hash=chosen.hash, size=PAGE_SIZE)
+def _page(request: HttpRequest, chosen: AuditFilter, lanes: Iterable[Lane]) -> Page[AuditEntry]:
+    rows = _filtered(request, chosen, lanes)
+    return read_page(rows, NEWEST_FIRST, cursor=request.GET.get(CURSOR, ""), filter_hash=chosen.hash, size=PAGE_SIZE)
 
 
-def _filtered(chosen: AuditFilter, lanes: Iterable[Lane]) -> QuerySet[AuditEntry]:
-    found = AuditEntry.objects.select_related("lane")
+def _filtered(request: HttpRequest, chosen: AuditFilter, lanes: Iterable[Lane]) -> QuerySet[AuditEntry]:
+    """Acts on the reader's lanes; those on no lane only for one who reads the audit of all."""
+    found = seen(request, AuditEntry.objects.select_related("lane"), RIGHT)
     if chosen.is_impossible:
         return found.none()
     if chosen.lane:

@@ -8,13 +8,14 @@ from django.views.decorators.http import require_safe
 
 from queue_core import alerts, figures
 from queue_core.figures import LaneFigures, LaneState
+from queue_core.models import Lane
 from reviewboard import alert_text, board_text, outage_text
 from reviewboard.alert_text import AlertLine
 from reviewboard.drawing import LayerBar
 from reviewboard.live import LiveVersion, in_kept_order, page_or_partial
 from reviewboard.outage_text import OutageLine
 from reviewboard.shapes import Figure, Headline, NextStep
-from reviewboard.views.access import lanes_to_view, may
+from reviewboard.views.access import lane_ids_seen, lanes_to_view, may
 from reviewboard.views.permits import needs
 
 
@@ -48,11 +49,10 @@ class Alerts:
 @require_safe
 @needs("view_board")
 def board(request: HttpRequest) -> HttpResponse:
-    may_raise, may_close = may(request, "raise_stage"), may(request, "manage_outage")
     with figures.snapshot() as as_of:
         found = figures.board(lanes_to_view(request), now=as_of)
-        standing = alerts.open_episodes()
-    views = [_view(one, may_raise=may_raise, may_close=may_close) for one in sorted(found, key=_worst_first)]
+        standing = alerts.open_episodes(lane_ids_seen(request))
+    views = [_view(one, _rights(request, one.lane)) for one in sorted(found, key=_worst_first)]
     views, order_changed = in_kept_order(request, views)
     told = Alerts([alert_text.line(one) for one in standing[:MOST_ALERTS]], max(0, len(standing) - MOST_ALERTS))
     context = {
@@ -72,13 +72,17 @@ def _worst_first(found: LaneFigures) -> tuple[int, int, str]:
     return figures.state_of(found).rank, -passing, found.lane.name
 
 
-def _view(found: LaneFigures, *, may_raise: bool, may_close: bool) -> LaneView:
+def _rights(request: HttpRequest, lane: Lane) -> dict[str, bool]:
+    return {"may_raise": may(request, "raise_stage", lane), "may_close": may(request, "manage_outage", lane)}
+
+
+def _view(found: LaneFigures, rights: dict[str, bool]) -> LaneView:
     state: LaneState = figures.state_of(found)
     return LaneView(
         pk=found.lane.pk,
         is_card=state.needs_somebody or board_text.is_outage_to_close(found, state),
         headline=board_text.headline(found, state, level=2),
-        step=board_text.next_step(found, state, may_raise=may_raise, may_close=may_close),
+        step=board_text.next_step(found, state, **rights),
         figures=board_text.four_figures(found),
         bar=board_text.bar(found),
         exposure=found.exposure.value if found.exposure else "",

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
@@ -21,8 +21,8 @@ from reviewboard.filters import CURSOR, DeliveriesFilter, page_address
 from reviewboard.paging import Order, Page, pager_of, read_in_time, read_page
 from reviewboard.shapes import Conflict, Tone
 from reviewboard.ticket_search import ticket_ids
-from reviewboard.views.access import may
-from reviewboard.views.permits import needs
+from reviewboard.views.access import delivery_to_manage, may, seen
+from reviewboard.views.permits import needs, person_of
 
 NEWEST_FIRST = Order("newest", ("-pk",))
 OLDEST_FIRST = Order("tries", ("number",))
@@ -47,15 +47,16 @@ def answer_with_deliveries(
     request: HttpRequest, *, status: int = 200, conflict: Conflict | None = None
 ) -> HttpResponse:
     now = DATABASE_CLOCK.now()
-    names = list(Endpoint.objects.order_by("name").values_list("name", flat=True))
+    mine = [one for one in relay.endpoints() if relay.is_of(person_of(request), one.endpoint)]
+    names = endpoint_names(request)
     chosen = DeliveriesFilter.read(request.GET, endpoints=names)
-    page = read_in_time(lambda: _page(chosen, request.GET.get(CURSOR, "")))
+    page = read_in_time(lambda: _page(request, chosen))
     lanes = {lane.pk: str(lane) for lane in Lane.objects.all()}
     context = {
         "nav": "deliveries",
         "as_of": now,
         "conflict": conflict,
-        "endpoints": [endpoint_row(one, lanes, now=now) for one in relay.endpoints()],
+        "endpoints": [endpoint_row(one, lanes, now=now) for one in mine],
         "filter": chosen,
         "names": names,
         "states": DeliveryState.choices,
@@ -69,9 +70,15 @@ def answer_with_deliveries(
     return render(request, "deliveries/deliveries.html", context, status=status)
 
 
-def filtered(chosen: DeliveriesFilter) -> QuerySet[Delivery]:
-    """The deliveries of a filter, in no order."""
-    found = Delivery.objects.all()
+def endpoint_names(request: HttpRequest) -> list[str]:
+    """The endpoints, retired ones too, that the reader looks after."""
+    person = person_of(request)
+    return [one.name for one in Endpoint.objects.order_by("name") if relay.is_of(person, one)]
+
+
+def filtered(request: HttpRequest, chosen: DeliveriesFilter) -> QuerySet[Delivery]:
+    """The deliveries of a filter on the reader's lanes, in no order."""
+    found = seen(request, Delivery.objects.all(), RIGHT)
     if chosen.is_impossible:
         return found.none()
     if chosen.endpoint:
@@ -89,8 +96,9 @@ def _ids(name: str) -> QuerySet[Endpoint, int]:
     return Endpoint.objects.filter(name=name).values_list("pk", flat=True)
 
 
-def _page(chosen: DeliveriesFilter, cursor: str) -> Page[Delivery]:
-    rows = filtered(chosen).select_related("ticket", "lane", "endpoint", "message")
+def _page(request: HttpRequest, chosen: DeliveriesFilter) -> Page[Delivery]:
+    cursor = request.GET.get(CURSOR, "")
+    rows = filtered(request, chosen).select_related("ticket", "lane", "endpoint", "message")
     return read_page(rows, NEWEST_FIRST, cursor=cursor, filter_hash=chosen.hash, size=PAGE_SIZE)
 
 
@@ -114,7 +122,7 @@ class TryRow:
 @require_safe
 @needs(RIGHT)
 def delivery(request: HttpRequest, pk: int) -> HttpResponse:
-    found = get_object_or_404(Delivery.objects.select_related("message", "endpoint", "ticket", "lane"), pk=pk)
+    found = delivery_to_manage(request, pk)
     page = read_page(
         found.tried.all(), OLDEST_FIRST, cursor=request.GET.get(CURSOR, ""), filter_hash=str(pk), size=PAGE_SIZE
     )

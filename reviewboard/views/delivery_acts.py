@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
@@ -12,12 +12,13 @@ from django.views.decorators.http import require_http_methods, require_POST
 from queue_core import relay
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.errors import InvalidRequest
-from queue_core.models import Delivery, Endpoint
+from queue_core.models import Delivery
 from queue_core.relay import EndpointActed, EndpointOutcome
 from reviewboard.delivery_text import act_conflict, replayed_text
 from reviewboard.filters import DeliveriesFilter
 from reviewboard.shapes import Conflict
-from reviewboard.views.deliveries import RIGHT, answer_with_deliveries, filtered
+from reviewboard.views.access import delivery_to_manage, endpoint_to_manage
+from reviewboard.views.deliveries import RIGHT, answer_with_deliveries, endpoint_names, filtered
 from reviewboard.views.permits import needs, person_of
 
 CONFLICT, UNPROCESSABLE = 409, 422
@@ -60,7 +61,7 @@ def retire(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @needs(RIGHT)
 def send_test(request: HttpRequest, pk: int) -> HttpResponse:
-    endpoint = get_object_or_404(Endpoint, pk=pk)
+    endpoint = endpoint_to_manage(request, pk)
     delivery = relay.send_test(pk, person=person_of(request), clock=DATABASE_CLOCK)
     if delivery is None:
         return _answer_conflict(request, EndpointActed(EndpointOutcome.RETIRED, endpoint))
@@ -73,7 +74,7 @@ def send_test(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _act(request: HttpRequest, pk: int, text: str, verb: Callable[[], EndpointActed]) -> HttpResponse:
-    get_object_or_404(Endpoint, pk=pk)
+    endpoint_to_manage(request, pk)
     try:
         acted = verb()
     except InvalidRequest as fault:
@@ -91,9 +92,8 @@ def _answer_conflict(request: HttpRequest, acted: EndpointActed) -> HttpResponse
 @require_POST
 @needs(RIGHT)
 def replay_one(request: HttpRequest, pk: int) -> HttpResponse:
+    delivery_to_manage(request, pk)
     one = Delivery.objects.filter(pk=pk)
-    if not one.exists():
-        raise Http404
     replayed = relay.replay(one, up_to=pk, what=f"delivery={pk}", person=person_of(request), clock=DATABASE_CLOCK)
     (messages.success if replayed.number else messages.warning)(request, replayed_text(replayed))
     return redirect("delivery", pk)
@@ -103,9 +103,8 @@ def replay_one(request: HttpRequest, pk: int) -> HttpResponse:
 @needs(RIGHT)
 def replay_many(request: HttpRequest) -> HttpResponse:
     """The filter's deliveries that can be sent again: first how many, then the act, on those that were counted."""
-    names = Endpoint.objects.values_list("name", flat=True)
-    chosen = DeliveriesFilter.read(request.GET, endpoints=list(names))
-    found = filtered(chosen)
+    chosen = DeliveriesFilter.read(request.GET, endpoints=endpoint_names(request))
+    found = filtered(request, chosen)
     if request.method == "POST":
         replayed = relay.replay(
             found,

@@ -5,7 +5,7 @@ from datetime import datetime
 from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -19,12 +19,12 @@ from queue_core.forecast.backlog import requeued
 from queue_core.forecast.reading import order_of, read_forecast
 from queue_core.models import Lane
 from queue_core.people import GroupOutcome, GroupPreview
-from queue_core.where import lanes_to_read
 from reviewboard.filters import ItemsFilter
 from reviewboard.forecast_text import ForecastTable, table
 from reviewboard.item_text import cause_text
 from reviewboard.lengths import DEADLINES, SPANS, length_of
 from reviewboard.shapes import Conflict
+from reviewboard.views.access import lane_to_requeue, lanes_seen, named
 from reviewboard.views.permits import needs, person_of
 
 
@@ -47,10 +47,10 @@ class RequeueGroupForm(forms.Form):
 @needs("requeue_item")
 def requeue_group(request: HttpRequest) -> HttpResponse:
     """The preview of a group, and the act on exactly what the preview showed."""
-    chosen = ItemsFilter.read(request.GET, lanes=list(Lane.objects.values_list("name", flat=True)))
+    chosen = ItemsFilter.read(request.GET, lanes=named(lanes_seen(request, "requeue_item")))
     if not chosen.is_requeueable:
         raise Http404
-    lane = get_object_or_404(lanes_to_read(), name=chosen.lane)
+    lane = lane_to_requeue(request, chosen.lane)
     if request.method != "POST":
         return _preview(request, chosen, lane)
     form = RequeueGroupForm(request.POST)

@@ -7,7 +7,7 @@ from django import forms
 from django.contrib import messages
 from django.db import transaction
 from django.db.models import Prefetch, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -25,6 +25,8 @@ from reviewboard.life import MOST_ATTEMPTS, Ledger, life_of
 from reviewboard.live import LiveVersion, page_or_partial, wants_partial
 from reviewboard.models import Person
 from reviewboard.shapes import Conflict
+from reviewboard.views.access import job_to_move, job_to_view
+from reviewboard.views.item_chain import chain_acts
 from reviewboard.views.permits import needs, person_of
 from reviewboard.where_text import mover, sentence
 
@@ -44,7 +46,7 @@ class MoveDeadlineForm(forms.Form):
 @require_safe
 @needs("view_board")
 def job(request: HttpRequest, pk: int) -> HttpResponse:
-    found, now = job_for_viewer(pk), DATABASE_CLOCK.now()
+    found, now = job_to_view(request, pk), DATABASE_CLOCK.now()
     standing = where.locate(found, now=now)
     version = LiveVersion.of(now, standing, found.state, found.fence, found.deadline)
     context: dict[str, Any] = {"nav": "jobs", "job": found, **_standing(standing)}
@@ -60,13 +62,6 @@ def _messages(job: Job) -> QuerySet[Message]:
     return found.order_by("-seq")[:MOST_ROWS]
 
 
-def job_for_viewer(pk: int) -> Job:
-    found = Job.objects.select_related("ticket", "lane", "evidence").filter(pk=pk).first()
-    if found is None:
-        raise Http404
-    return found
-
-
 def _standing(standing: where.Standing) -> dict[str, str]:
     return {"sentence": sentence(standing), "mover": mover(standing)}
 
@@ -75,16 +70,17 @@ def _whole_page(job: Job, person: Person, now: datetime) -> dict[str, Any]:
     ledger = _ledger(job)
     answer = next((attempt for attempt in reversed(ledger.attempts) if attempt.is_committed), None)
     item = next((one for one in ledger.items if one.closed_at is None), None)
-    may_read = people.may(person, "view_evidence")
+    may_read = people.may(person, "view_evidence", job.lane_id)
     return {
         "life": life_of(ledger, now=now),
         "left_out": max(Attempt.objects.filter(job=job).count() - MOST_ATTEMPTS, 0),
         "decisions": ledger.decisions,
+        "chain_acts": chain_acts(job, ledger.decisions, person) if item is None else None,
         "show_notes": may_read,
         "answer": answer,
         "scores": score_lines(answer),
         "effect_lines": effect_text.of_job(figures.effects_of_job(job)),
-        "item": item if people.may(person, "decide_item") else None,
+        "item": item if people.may(person, "decide_item", job.lane_id) else None,
         "content": content_of(job.evidence) if may_read and not job.evidence.is_restricted else None,
         "late_answers": LateAnswer.objects.filter(job=job).order_by("-pk")[:MOST_ROWS],
         "sent": _messages(job),
@@ -114,7 +110,7 @@ def _may_move(job: Job, person: Person) -> bool:
     return (
         job.state == JobState.WAITING
         and job.ticket.deadline_kind == DeadlineKind.SERVICE
-        and people.may(person, "move_deadlines")
+        and people.may(person, "move_deadlines", job.lane_id)
     )
 
 
@@ -125,7 +121,7 @@ def _form(job: Job) -> MoveDeadlineForm:
 @require_POST
 @needs("move_deadlines")
 def move_deadline(request: HttpRequest, pk: int) -> HttpResponse:
-    found, person = job_for_viewer(pk), person_of(request)
+    found, person = job_to_move(request, pk), person_of(request)
     form = MoveDeadlineForm(request.POST)
     if not form.is_valid():
         return _refused(request, pk, status=422, form=form)
@@ -149,7 +145,7 @@ def _move(pk: int, form: MoveDeadlineForm, person: Person) -> ActOutcome:
 
 def _refused(request: HttpRequest, pk: int, *, status: int, form: MoveDeadlineForm | None = None) -> HttpResponse:
     """The job as it is now: 409 says what changed, 422 what to correct."""
-    found, person, now = job_for_viewer(pk), person_of(request), DATABASE_CLOCK.now()
+    found, person, now = job_to_view(request, pk), person_of(request), DATABASE_CLOCK.now()
     standing = where.locate(found, now=now)
     version = LiveVersion.of(now, standing, found.state, found.fence, found.deadline)
     context: dict[str, Any] = {"nav": "jobs", "job": found, "as_of": now, "live_version": str(version)}

@@ -15,6 +15,7 @@ from queue_core.states import JobState
 from reviewboard.filters import CURSOR, JobsFilter
 from reviewboard.paging import Order, Page, pager_of, read_in_time, read_page
 from reviewboard.ticket_search import ticket_ids
+from reviewboard.views.access import lanes_seen, seen
 from reviewboard.views.permits import needs
 from reviewboard.where_text import layer_name
 
@@ -25,11 +26,11 @@ PAGE_SIZE = 50
 @require_safe
 @needs("view_board")
 def jobs(request: HttpRequest) -> HttpResponse:
-    lanes = list(Lane.objects.all())
+    lanes = list(lanes_seen(request))
     layers = [layer for layer in where.Layer if layer != where.Layer.DELIVERY]
     chosen = JobsFilter.read(request.GET, lanes=[lane.name for lane in lanes], layers=layers)
     now = DATABASE_CLOCK.now()
-    page = read_in_time(lambda: _page(chosen, lanes, request.GET.get(CURSOR, ""), now))
+    page = read_in_time(lambda: _page(request, chosen, lanes, now))
     context = {
         "nav": "jobs",
         "as_of": now,
@@ -44,8 +45,9 @@ def jobs(request: HttpRequest) -> HttpResponse:
     return render(request, "jobs/jobs.html", context)
 
 
-def _page(chosen: JobsFilter, lanes: list[Lane], cursor: str, now: datetime) -> Page[Job]:
-    rows = _filtered(chosen, lanes, now).select_related("ticket", "lane")
+def _page(request: HttpRequest, chosen: JobsFilter, lanes: list[Lane], now: datetime) -> Page[Job]:
+    cursor = request.GET.get(CURSOR, "")
+    rows = seen(request, _filtered(chosen, lanes, now)).select_related("ticket", "lane")
     return read_page(rows, NEWEST_FIRST, cursor=cursor, filter_hash=chosen.hash, size=PAGE_SIZE)
 
 

@@ -9,7 +9,7 @@ from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from queue_core import figures, ramp, where
+from queue_core import figures, people, ramp, where
 from queue_core.figures.panels import read_panel
 from queue_core.forecast.dry_run import dry_run
 from queue_core.gate import GateReading
@@ -73,7 +73,8 @@ def live_context(request: HttpRequest, reading: LaneReading, *, is_broker_there:
     """The polled part: text and figures only."""
     state = figures.state_of(reading.figures)
     shown = reading.gate.value
-    rights = {"may_raise": may(request, "raise_stage"), "may_close": may(request, "manage_outage")}
+    lane = reading.lane
+    rights = {"may_raise": may(request, "raise_stage", lane), "may_close": may(request, "manage_outage", lane)}
     live = {
         "headline": board_text.headline(reading.figures, state, level=1),
         "step": board_text.next_step(reading.figures, state, **rights, on_page=True),
@@ -102,8 +103,8 @@ def action_context(request: HttpRequest, reading: LaneReading, bound: Mapping[st
     shown, person = reading.gate.value, person_of(request)
     is_kept = reading.gate.is_kept
     context: dict[str, Any] = {
-        "may_raise": may(request, "raise_stage"),
-        "may_hold": may(request, "hold_lane"),
+        "may_raise": may(request, "raise_stage", reading.lane),
+        "may_hold": may(request, "hold_lane", reading.lane),
         **_standing_context(reading),
         "history": lane_history.history(reading.lane),
         "acts": lane_history.acts(reading.lane),
@@ -112,7 +113,7 @@ def action_context(request: HttpRequest, reading: LaneReading, bound: Mapping[st
         **_policy_context(request, reading, bound),
     }
     context |= _kept_back_context(request, reading, bound)
-    if may(request, "manage_outage"):
+    if may(request, "manage_outage", reading.lane):
         context |= _outage_context(reading, bound)
     if context["may_hold"]:
         context["hold_form"] = bound.get("hold_form") or _hold_form(reading)
@@ -128,9 +129,9 @@ def _policy_context(request: HttpRequest, reading: LaneReading, bound: Mapping[s
     policies = lane_policy.read_policies(reading.lane)
     context: dict[str, Any] = {
         "policy": policies.in_force,
-        "may_make_policy": request.user.is_staff and may(request, "add_policy"),
+        "may_make_policy": request.user.is_staff and may(request, "add_policy", reading.lane),
     }
-    if may(request, "force_policy"):
+    if may(request, "force_policy", reading.lane):
         tried = bound.get("policy_form")
         forms = [
             tried if tried is not None and tried.version == one.pk else PolicyForm(lane=reading.lane, version=one.pk)
@@ -167,7 +168,8 @@ def _standing_context(reading: LaneReading) -> dict[str, Any]:
 
 def _kept_back_context(request: HttpRequest, reading: LaneReading, bound: Mapping[str, Any]) -> dict[str, Any]:
     """Decisions that no raise will let go, for those who may accept or recall them."""
-    may_accept, may_recall = may(request, "raise_stage"), may(request, "recall_decision")
+    may_accept = may(request, "raise_stage", reading.lane)
+    may_recall = may(request, "recall_decision", reading.lane)
     if not may_accept and not may_recall:
         return {}
     found = ramp.kept_back_runs(reading.lane)
@@ -214,7 +216,7 @@ def _raise_context(
     """The raise form rests on the figures read just now, also after a refusal: the second press sees them."""
     missing = ramp.may_raise(reading.lane, person, shown)
     firm = [one for one in missing if not one.can_be_overridden]
-    can_override = bool(missing) and not firm and person.has_perm("queue_core.override_guardrail")
+    can_override = bool(missing) and not firm and people.may(person, "override_guardrail", reading.lane)
     can_raise = shown.next is not None and (not missing or can_override)
     keep = f"raise-{reading.lane.pk}-{shown.run.pk if shown.run else shown.hold}"
     form = RaiseForm(initial=bound.get("raise_data"), may_override=can_override, keep=keep)

@@ -35,7 +35,7 @@ SAME_STEP = (RaiseOutcome.FIGURES_OLD, RaiseOutcome.FIGURES_WORSE, RaiseOutcome.
 @needs("raise_stage")
 def raise_stage(request: HttpRequest, name: str) -> HttpResponse:
     lane = lane_to_raise(request, name)
-    form = RaiseForm(request.POST, may_override=may(request, "override_guardrail"))
+    form = RaiseForm(request.POST, may_override=may(request, "override_guardrail", lane))
     typed = {field: form.data.get(form.add_prefix(field), "") for field in ("reason", "override_reason")}
     if not form.is_valid():
         return answer_with_lane(request, name, status=UNPROCESSABLE, bound={"raise_data": typed, "raise_errors": form})

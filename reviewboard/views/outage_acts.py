@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -18,6 +18,7 @@ from queue_core.ramp import OutageActed, OutageOutcome
 from reviewboard.lane_forms import CloseOutageForm
 from reviewboard.outage_forms import HandOverForm, NoteForm, OpenOutageForm
 from reviewboard.outage_text import act_conflict
+from reviewboard.views.access import outage_to_keep
 from reviewboard.views.lane_acts import CONFLICT, UNPROCESSABLE, add_fault
 from reviewboard.views.outages import answer_with_outage
 from reviewboard.views.permits import needs, person_of
@@ -26,7 +27,7 @@ from reviewboard.views.permits import needs, person_of
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs("manage_outage")
 def open_outage(request: HttpRequest) -> HttpResponse:
-    form = OpenOutageForm(request.POST or None)
+    form = OpenOutageForm(request.POST or None, person=person_of(request))
     conflict, status = None, UNPROCESSABLE if form.is_bound else 200
     if form.is_valid():
         fields = form.cleaned_data
@@ -51,7 +52,7 @@ def open_outage(request: HttpRequest) -> HttpResponse:
 @require_POST
 @needs("manage_outage")
 def write_note(request: HttpRequest, pk: int) -> HttpResponse:
-    outage = _outage(pk)
+    outage = outage_to_keep(request, pk)
     form = NoteForm(request.POST)
 
     def act() -> OutageActed:
@@ -65,7 +66,7 @@ def write_note(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @needs("manage_outage")
 def hand_over(request: HttpRequest, pk: int) -> HttpResponse:
-    outage = _outage(pk)
+    outage = outage_to_keep(request, pk)
     form = HandOverForm(request.POST, outage=outage, person=person_of(request))
 
     def act() -> OutageActed:
@@ -86,7 +87,7 @@ def hand_over(request: HttpRequest, pk: int) -> HttpResponse:
 @needs("manage_outage")
 def close_here(request: HttpRequest, pk: int) -> HttpResponse:
     """Close it from its own page; a lane's page has the same act."""
-    outage = _outage(pk)
+    outage = outage_to_keep(request, pk)
     form = CloseOutageForm(request.POST, outage=outage)
 
     def act() -> OutageActed:
@@ -113,7 +114,3 @@ def _acted(
         return answer_with_outage(request, outage.pk, status=CONFLICT, bound=told)
     messages.success(request, said)
     return redirect("outage", outage.pk)
-
-
-def _outage(pk: int) -> Outage:
-    return get_object_or_404(Outage.objects.select_related("connection", "lead_on_duty"), pk=pk)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
@@ -19,7 +19,13 @@ from reviewboard.lane_forms import CloseOutageForm
 from reviewboard.outage_forms import HandOverForm, NoteForm
 from reviewboard.outage_text import close_conflict, unsteady_text
 from reviewboard.paging import Order, pager_of, read_page
-from reviewboard.views.access import lane_to_declare_steady, may
+from reviewboard.views.access import (
+    lane_to_declare_steady,
+    may_keep_outage,
+    may_somewhere,
+    outage_to_view,
+    outages_seen,
+)
 from reviewboard.views.lane import answer_with_lane
 from reviewboard.views.lane_acts import CONFLICT, UNPROCESSABLE, add_fault, done
 from reviewboard.views.permits import needs, person_of
@@ -34,13 +40,13 @@ LOG_SIZE = 200
 @needs("view_board")
 def outages(request: HttpRequest) -> HttpResponse:
     now = DATABASE_CLOCK.now()
-    found = Outage.objects.select_related("connection")
+    found = outages_seen(request).select_related("connection")
     page = read_page(found, NEWEST_FIRST, cursor=request.GET.get(CURSOR, ""), filter_hash="", size=PAGE_SIZE)
     context = {
         "nav": "outages",
         "as_of": now,
         "rows": outage_page.rows(page.rows, now=now),
-        "may_open": may(request, "manage_outage"),
+        "may_open": may_somewhere(request, "manage_outage"),
         "pager": pager_of(page, page_address),
     }
     return render(request, "outages/outages.html", context)
@@ -57,7 +63,7 @@ def answer_with_outage(
 ) -> HttpResponse:
     """The page of one outage, with the forms that `bound` gives in place of empty ones."""
     now = DATABASE_CLOCK.now()
-    found = _outage(pk)
+    found = outage_to_view(request, pk)
     record = outage_record.record_of(found, now=now)
     entries = OutageEntry.objects.filter(outage=found).select_related("by", "lane")
     cursor = request.GET.get(CURSOR, "")
@@ -73,7 +79,7 @@ def answer_with_outage(
         "log": outage_page.log(page.rows),
         "pager": pager_of(page, page_address),
         **(_what_is_left(lanes) if found.closed_at is None else {}),
-        **(_forms(request, found, lanes) if may(request, "manage_outage") else {}),
+        **(_forms(request, found, lanes) if may_keep_outage(request, found) else {}),
         **(bound or {}),
     }
     return render(request, "outages/outage.html", context, status=status)
@@ -81,8 +87,8 @@ def answer_with_outage(
 
 @require_safe
 @needs("view_board")
-def outage_json(_request: HttpRequest, pk: int) -> HttpResponse:
-    found = _outage(pk)
+def outage_json(request: HttpRequest, pk: int) -> HttpResponse:
+    found = outage_to_view(request, pk)
     record = outage_record.record_of(found, now=DATABASE_CLOCK.now())
     answer = JsonResponse(outage_export.as_json(record), json_dumps_params={"indent": 2, "ensure_ascii": False})
     answer.headers["Content-Disposition"] = f'attachment; filename="outage-{found.pk}.json"'
@@ -91,17 +97,12 @@ def outage_json(_request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 @needs("view_board")
-def outage_csv(_request: HttpRequest, pk: int) -> HttpResponse:
-    found = _outage(pk)
+def outage_csv(request: HttpRequest, pk: int) -> HttpResponse:
+    found = outage_to_view(request, pk)
     record = outage_record.record_of(found, now=DATABASE_CLOCK.now())
     answer = HttpResponse(outage_export.as_csv(record), content_type="text/csv; charset=utf-8")
     answer.headers["Content-Disposition"] = f'attachment; filename="outage-{found.pk}.csv"'
     return answer
-
-
-def _outage(pk: int) -> Outage:
-    rows = Outage.objects.select_related("connection", "opened_by", "closed_by", "lead_on_duty")
-    return get_object_or_404(rows, pk=pk)
 
 
 def _forms(request: HttpRequest, found: Outage, lanes: Sequence[Lane]) -> dict[str, Any]:

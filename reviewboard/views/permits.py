@@ -16,14 +16,17 @@ type View[**P] = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 
 
 def needs[**P](*any_of: str) -> Callable[[View[P]], View[P]]:
-    """The reader has at least one of these permissions. The verbs ask again: this only hides the page."""
+    """The reader has at least one of these permissions, on every lane or on some.
+
+    On which lane is for the getters of `access` and for the verbs: this only hides the page.
+    """
 
     def decorate(view: View[P]) -> View[P]:
         @wraps(view)
         def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
             if not request.user.is_authenticated:
                 return redirect_to_login(_page_of(request))
-            if not any(people.may(person_of(request), permission) for permission in any_of):
+            if not any(people.may_somewhere(person_of(request), permission) for permission in any_of):
                 raise Http404
             try:
                 return view(request, *args, **kwargs)

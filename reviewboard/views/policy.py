@@ -14,13 +14,11 @@ from queue_core.questions import read_questions
 from queue_core.what_if import LAST
 from reviewboard import lane_policy, policy_page
 from reviewboard.policy_page import LastForm, Tried, TryForm
-from reviewboard.views.access import lane_to_view, may
+from reviewboard.views.access import TRIES, lane_to_try, lane_to_view, may
 from reviewboard.views.lane_acts import UNPROCESSABLE
 from reviewboard.views.permits import needs
 
 TEMPLATE = "lane/policy.html"
-#: A trial costs a call of the model.
-TRIES = ("force_policy", "add_policy")
 
 
 @require_safe
@@ -34,6 +32,7 @@ def policy(request: HttpRequest, name: str, version: int) -> HttpResponse:
 @needs(*TRIES)
 def try_policy(request: HttpRequest, name: str, version: int) -> HttpResponse:
     """The page again with what the model said of the text, which is neither stored nor logged."""
+    lane_to_try(request, name)
     lane, row = _version(request, name, version)
     form = TryForm(request.POST)
     found = _tried(form, lane, row) if form.is_valid() else None
@@ -74,6 +73,6 @@ def _context(request: HttpRequest, lane: Lane, row: Policy) -> dict[str, Any]:
         "is_in_force": row.pk == lane.policy_id,
         "reading": policy_page.read(lane, row, wanted),
         "last_form": last,
-        "try_form": TryForm() if any(may(request, right) for right in TRIES) else None,
-        "may_decide": may(request, "decide_item"),
+        "try_form": TryForm() if any(may(request, right, lane) for right in TRIES) else None,
+        "may_decide": may(request, "decide_item", lane),
     }
