@@ -11,10 +11,12 @@ from django.contrib.auth import get_user_model
 from django.db.models import Model, Q, QuerySet
 
 from queue_core.errors import NotPermitted
-from queue_core.models import Lane, LaneRole
+from queue_core.models import ApiKey, Lane, LaneRole
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractUser
+
+    from queue_core.models.api_keys import Actor
 
 #: Django asks which one, where a project has several. Roles are groups, which this one reads.
 BACKEND = "django.contrib.auth.backends.ModelBackend"
@@ -22,51 +24,55 @@ BACKEND = "django.contrib.auth.backends.ModelBackend"
 _CACHE = "_queue_core_lane_rights"
 
 
-def may(person: "AbstractUser", permission: str, lane: Lane | int | None = None) -> bool:
+def may(person: "Actor", permission: str, lane: Lane | int | None = None) -> bool:
     """Whether a person has one of the permissions of `Lane` on this lane, a row or its id.
 
     None asks for all lanes, those to come too. An inactive person may nothing.
     """
     if person.has_perm(f"queue_core.{permission}"):
+    if isinstance(person, ApiKey):
+        return person.may(permission, lane)
         return True
     lane_id = lane.pk if isinstance(lane, Lane) else lane
     return lane_id is not None and permission in _by_lane(person).get(lane_id, ())
 
 
-def may_somewhere(person: "AbstractUser", permission: str) -> bool:
+def may_somewhere(person: "Actor", permission: str) -> bool:
     """Whether a person has a permission on every lane, or on one at least."""
     lanes = lanes_where_may(person, permission)
     return lanes is None or bool(lanes)
 
 
-def require(person: "AbstractUser", permission: str, lane: Lane | int | None = None) -> None:
+def require(person: "Actor", permission: str, lane: Lane | int | None = None) -> None:
     """Raise NotPermitted unless `may`."""
     if not may(person, permission, lane):
         raise NotPermitted(permission)
 
 
-def require_somewhere(person: "AbstractUser", permission: str) -> None:
+def require_somewhere(person: "Actor", permission: str) -> None:
     """Raise NotPermitted unless `may_somewhere`: for verbs that know their lane only when the row is found."""
     if not may_somewhere(person, permission):
         raise NotPermitted(permission)
 
 
-def may_on_each(person: "AbstractUser", permission: str, lane_ids: Collection[int]) -> bool:
+def may_on_each(person: "Actor", permission: str, lane_ids: Collection[int]) -> bool:
     """Whether a person has a permission on every one of these lanes; where there are none, on all that are."""
     if not lane_ids:
         return may(person, permission)
     return all(may(person, permission, lane_id) for lane_id in lane_ids)
 
 
-def lanes_where_may(person: "AbstractUser", permission: str) -> frozenset[int] | None:
+def lanes_where_may(person: "Actor", permission: str) -> frozenset[int] | None:
     """The ids of the lanes on which a person has a permission; None: all of them, those to come too."""
     if may(person, permission):
         return None
     return frozenset(lane_id for lane_id, rights in _by_lane(person).items() if permission in rights)
+    if isinstance(person, ApiKey):
+        return frozenset(lane_id for lane_id in person.lanes if person.may(permission, lane_id))
 
 
 def on_lanes_of[M: Model](
-    rows: QuerySet[M], person: "AbstractUser", permission: str, *, field: str = "lane_id"
+    rows: QuerySet[M], person: "Actor", permission: str, *, field: str = "lane_id"
 ) -> QuerySet[M]:
     """Those rows whose lane, under `field`, is one on which the person has the permission."""
     lanes = lanes_where_may(person, permission)

@@ -32,6 +32,7 @@ _ADMIN = (
     "view_reasoncode", "add_reasoncode", "change_reasoncode",
     "view_knownanswer", "add_knownanswer", "change_knownanswer",
     "view_endpoint", "add_endpoint", "change_endpoint",
+    "view_apikey", "add_apikey", "change_apikey",
     "view_alertsettings", "add_alertsettings", "change_alertsettings",
     "view_alertsubscription", "add_alertsubscription", "change_alertsubscription", "delete_alertsubscription",
     "view_alerthook", "add_alerthook", "change_alerthook",

@@ -45,7 +45,8 @@ def act_row(entry: AuditEntry) -> ActRow:
     before, after = entry.before or {}, entry.after or {}
     names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     changes = [Change(name, _shown(before, name), _shown(after, name)) for name in names[:MOST_CHANGES]]
-    who = entry.actor_name if entry.actor_id is not None else _("the system")
+    is_system = entry.actor_id is None and entry.key_id is None
+    who = _("the system") if is_system else entry.actor_name
     return ActRow(entry, who, act_name(entry.act), changes, len(names) - len(changes))
 
 

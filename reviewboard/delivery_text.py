@@ -139,5 +139,4 @@ def act_conflict(acted: EndpointActed) -> Conflict:
         what = _("The endpoint is disabled already.")
     else:
         what = _("The endpoint is enabled already.")
-    who = endpoint.changed_state_by.get_username() if endpoint.changed_state_by else ""
-    return Conflict(what=what, who=who, at=endpoint.changed_state_at)
+    return Conflict(what=what, who=endpoint.changed_state_name, at=endpoint.changed_state_at)

@@ -60,7 +60,8 @@ def acts(lane: Lane) -> list[Act]:
 
 
 def _actor(entry: AuditEntry) -> str:
-    return entry.actor_name if entry.actor_id is not None else _("the system")
+    is_system = entry.actor_id is None and entry.key_id is None
+    return _("the system") if is_system else entry.actor_name
 
 
 def _what(entry: AuditEntry) -> Text:

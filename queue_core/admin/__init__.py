@@ -1,6 +1,7 @@
 """What administrators edit. Contract fields and history are not here: verbs write those."""
 
 from queue_core.admin.alerts import AlertHookAdmin, AlertSettingsAdmin, AlertSubscriptionAdmin
+from queue_core.admin.api_keys import ApiKeyAdmin
 from queue_core.admin.connections import ModelConnectionAdmin
 from queue_core.admin.endpoints import EndpointAdmin
 from queue_core.admin.grounds import ReasonCodeAdmin
@@ -12,6 +13,7 @@ __all__ = [
     "AlertHookAdmin",
     "AlertSettingsAdmin",
     "AlertSubscriptionAdmin",
+    "ApiKeyAdmin",
     "EndpointAdmin",
     "KnownAnswerAdmin",
     "KnownReplyAdmin",

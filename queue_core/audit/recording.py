@@ -1,4 +1,4 @@
-"""Acts of people and of the system, each a plain row in the act's own transaction."""
+"""Acts of people, of keys and of the system, each a plain row in the act's own transaction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from django.db import models
 
 from queue_core.audit import origin
-from queue_core.models import AuditEntry, Lane
+from queue_core.models import ApiKey, AuditEntry, Lane
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import AbstractUser
+    from queue_core.models.api_keys import Actor
 
 SYSTEM = "system"
 
@@ -20,7 +20,7 @@ def record(
     act: str,
     *,
     now: datetime,
-    actor: "AbstractUser | None",
+    actor: "Actor | None",
     subject: models.Model,
     lane: Lane | None = None,
     reason: str = "",
@@ -49,15 +49,17 @@ class Act:
 
 
 def record_many(
-    acts: Sequence[Act], *, now: datetime, actor: "AbstractUser | None", address: str | None = None
+    acts: Sequence[Act], *, now: datetime, actor: "Actor | None", address: str | None = None
 ) -> list[AuditEntry]:
     """Write what one actor did to many subjects at once, a row for each, in order."""
-    actor_id = actor.pk if actor is not None else None
+    key_id = actor.pk if isinstance(actor, ApiKey) else None
+    actor_id = actor.pk if actor is not None and key_id is None else None
     actor_name = actor.get_username() if actor is not None else SYSTEM
     entries = [
         AuditEntry(
             at=now,
             actor_id=actor_id,
+            key_id=key_id,
             actor_name=actor_name,
             address=address or origin.address(),
             act=act.act,

@@ -77,6 +77,9 @@ def seal_of(before: str, entry: AuditEntry, number: int) -> str:
         entry.before,
         entry.after,
     ]
+    if entry.key_id is not None:
+        # Not always: the seals of entries that are older than keys must come out as they did.
+        fields.append(entry.key_id)
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(f"{before}\n{text}".encode()).hexdigest()
 

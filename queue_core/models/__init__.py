@@ -8,6 +8,7 @@ from queue_core.models.alerts import (
     AlertSubscription,
     AlertWatch,
 )
+from queue_core.models.api_keys import ApiKey, ApiKeyUse
 from queue_core.models.audit import AuditEntry
 from queue_core.models.blind_checks import BlindCheck
 from queue_core.models.bulk import BulkAct, BulkEntry
@@ -33,6 +34,8 @@ __all__ = [
     "AlertSettings",
     "AlertSubscription",
     "AlertWatch",
+    "ApiKey",
+    "ApiKeyUse",
     "Appeal",
     "Assignment",
     "Attempt",

@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from queue_core.models.api_keys import ApiKey
 from queue_core.models.lanes import Lane, name_validator
 from queue_core.models.messages import Message
 from queue_core.models.tickets import Ticket
@@ -48,6 +49,7 @@ class Endpoint(models.Model):
     changed_state_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+", editable=False
     )
+    changed_state_key = models.ForeignKey(ApiKey, models.PROTECT, null=True, related_name="+", editable=False)
 
     failures = models.PositiveIntegerField(default=0, editable=False, help_text="failed tries running")
     failing_since = models.DateTimeField(null=True, editable=False)
@@ -82,6 +84,12 @@ class Endpoint(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def changed_state_name(self) -> str:
+        """Who enabled, disabled or retired it; empty where its consumer did, by an answer."""
+        by = self.changed_state_by or self.changed_state_key
+        return by.get_username() if by is not None else ""
 
 
 class EndpointSecret(models.Model):

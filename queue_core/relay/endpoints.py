@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from queue_core import audit, wakeups
 from queue_core.clock import Clock
 from queue_core.errors import InvalidRequest, NotPermitted
-from queue_core.models import Delivery, Endpoint, EndpointSecret, Message
+from queue_core.models import ApiKey, Delivery, Endpoint, EndpointSecret, Message
 from queue_core.relay.circuit import Circuit
 from queue_core.relay.rows import CIRCUIT_FIELDS, set_circuit
 from queue_core.relay.signing import fingerprint, make_secret
@@ -22,6 +22,8 @@ from queue_core.states import DeliveryState, EndpointState, MessageKind
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractUser
+
+    from queue_core.models.api_keys import Actor
 
 #: To see deliveries, replay them, and disable, enable and test endpoints.
 RIGHT = "manage_deliveries"
@@ -47,13 +49,13 @@ class EndpointActed:
     endpoint: Endpoint
 
 
-def disable(endpoint_id: int, *, person: "AbstractUser", reason: str = "", clock: Clock) -> EndpointActed:
+def disable(endpoint_id: int, *, person: "Actor", reason: str = "", clock: Clock) -> EndpointActed:
     """Send it nothing more. Its messages are kept for it, and go out in their order when it is enabled again."""
     _require(person, RIGHT, endpoint_id)
     return _turn(endpoint_id, EndpointState.DISABLED, person=person, reason=reason, clock=clock)
 
 
-def enable(endpoint_id: int, *, person: "AbstractUser", reason: str = "", clock: Clock) -> EndpointActed:
+def enable(endpoint_id: int, *, person: "Actor", reason: str = "", clock: Clock) -> EndpointActed:
     """Send again, beginning with what waits; a circuit that was open is closed."""
     _require(person, RIGHT, endpoint_id)
     return _turn(endpoint_id, EndpointState.ENABLED, person=person, reason=reason, clock=clock)
@@ -66,7 +68,7 @@ def retire(endpoint_id: int, *, person: "AbstractUser", reason: str = "", clock:
 
 
 @transaction.atomic
-def _turn(endpoint_id: int, to: EndpointState, *, person: "AbstractUser", reason: str, clock: Clock) -> EndpointActed:
+def _turn(endpoint_id: int, to: EndpointState, *, person: "Actor", reason: str, clock: Clock) -> EndpointActed:
     reason = _checked_reason(reason)
     endpoint, now = _locked(endpoint_id, clock)
     if endpoint.state == EndpointState.RETIRED:
@@ -74,7 +76,9 @@ def _turn(endpoint_id: int, to: EndpointState, *, person: "AbstractUser", reason
     if endpoint.state == to:
         return EndpointActed(EndpointOutcome.ALREADY, endpoint)
     before = endpoint.state
-    endpoint.state, endpoint.changed_state_at, endpoint.changed_state_by_id = to, now, person.pk
+    endpoint.state, endpoint.changed_state_at = to, now
+    is_key = isinstance(person, ApiKey)
+    endpoint.changed_state_by_id, endpoint.changed_state_key_id = (None, person.pk) if is_key else (person.pk, None)
     if to == EndpointState.ENABLED:
         set_circuit(endpoint, Circuit())
         wakeups.wake_sender(endpoint.pk)
@@ -89,7 +93,7 @@ def _turn(endpoint_id: int, to: EndpointState, *, person: "AbstractUser", reason
 
 
 @transaction.atomic
-def try_now(endpoint_id: int, *, person: "AbstractUser", clock: Clock) -> EndpointActed:
+def try_now(endpoint_id: int, *, person: "Actor", clock: Clock) -> EndpointActed:
     """Close an open circuit, and make due what rests for this endpoint: its consumer is said to be back."""
     _require(person, RIGHT, endpoint_id)
     endpoint, now = _locked(endpoint_id, clock)
@@ -106,7 +110,7 @@ def try_now(endpoint_id: int, *, person: "AbstractUser", clock: Clock) -> Endpoi
 
 
 @transaction.atomic
-def send_test(endpoint_id: int, *, person: "AbstractUser", clock: Clock) -> Delivery | None:
+def send_test(endpoint_id: int, *, person: "Actor", clock: Clock) -> Delivery | None:
     """A message that says nothing, to this endpoint alone, at once, tried once. None for a retired endpoint.
 
     It goes to a disabled endpoint too, so that one is proved before it is enabled.
@@ -157,12 +161,12 @@ def new_secret(
     return secret
 
 
-def is_of(person: "AbstractUser", endpoint: Endpoint) -> bool:
+def is_of(person: "Actor", endpoint: Endpoint) -> bool:
     """Whether a person may look after an endpoint: on each of its lanes, or on all where it is told of all."""
     return may_on_each(person, RIGHT, endpoint.lanes)
 
 
-def _require(person: "AbstractUser", right: str, endpoint_id: int) -> None:
+def _require(person: "Actor", right: str, endpoint_id: int) -> None:
     lanes = Endpoint.objects.values_list("lanes", flat=True).get(pk=endpoint_id)
     if not may_on_each(person, right, lanes):
         raise NotPermitted(right)
@@ -180,9 +184,7 @@ def _checked_reason(text: str) -> str:
     return stripped
 
 
-def _audit(
-    act: str, endpoint: Endpoint, person: "AbstractUser", now: datetime, *, reason: str = "", before: str = ""
-) -> None:
+def _audit(act: str, endpoint: Endpoint, person: "Actor", now: datetime, *, reason: str = "", before: str = "") -> None:
     audit.record(
         act,
         now=now,

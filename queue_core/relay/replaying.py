@@ -14,7 +14,7 @@ from queue_core.rights import on_lanes_of, require_somewhere
 from queue_core.states import DeliveryState, EndpointState, MessageKind, MessageState
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import AbstractUser
+    from queue_core.models.api_keys import Actor
 
 #: In one act. More are replayed by another.
 MOST_REPLAYED = 10_000
@@ -43,7 +43,7 @@ _WANTING = (EndpointState.ENABLED, EndpointState.DISABLED)
 
 
 @transaction.atomic
-def replay(deliveries: QuerySet[Delivery], *, up_to: int, what: str, person: "AbstractUser", clock: Clock) -> Replayed:
+def replay(deliveries: QuerySet[Delivery], *, up_to: int, what: str, person: "Actor", clock: Clock) -> Replayed:
     """Send the deliveries of a queryset again whose id is at most `up_to`: those that the person saw, on their lanes.
 
     Oldest first, at most MOST_REPLAYED. `what` says in the audit what was chosen, for instance a filter's query.

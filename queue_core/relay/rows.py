@@ -88,7 +88,7 @@ def end(endpoint_id: int, ended: Sequence[tuple[Taken, Answer]], *, clock: Clock
 
 CIRCUIT_FIELDS = [
     "failures", "failing_since", "opens", "open_until", "last_outcome", "last_status", "last_detail",
-    "last_delivered_at", "state", "changed_state_at", "changed_state_by",
+    "last_delivered_at", "state", "changed_state_at", "changed_state_by", "changed_state_key",
 ]  # fmt: skip
 DELIVERY_FIELDS = ["state", "ended_at", "due_at", "lease", "lease_until", "last_outcome", "last_status"]
 
@@ -183,7 +183,7 @@ def _turn_circuit(endpoint: Endpoint, answer: Answer, now: datetime) -> None:
     if answer.outcome == TryOutcome.GONE and endpoint.state == EndpointState.ENABLED:
         # 410 asks for no more (Standard Webhooks). Nothing is lost: its messages are kept for it.
         endpoint.state, endpoint.changed_state_at = EndpointState.DISABLED, now
-        endpoint.changed_state_by = None
+        endpoint.changed_state_by = endpoint.changed_state_key = None
 
 
 @transaction.atomic

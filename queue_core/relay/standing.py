@@ -65,7 +65,9 @@ class Standing:
 def endpoints() -> list[Standing]:
     """Every endpoint that is not retired; failing ones first, then those that keep messages waiting while disabled."""
     rows = list(
-        Endpoint.objects.exclude(state=EndpointState.RETIRED).select_related("changed_state_by").order_by("name")
+        Endpoint.objects.exclude(state=EndpointState.RETIRED)
+        .select_related("changed_state_by", "changed_state_key")
+        .order_by("name")
     )
     with connection.cursor() as cursor:
         cursor.execute(WAITING, [[row.pk for row in rows], COUNT_CAP, COUNT_CAP])
