@@ -27,11 +27,12 @@ _CACHE = "_queue_core_lane_rights"
 def may(person: "Actor", permission: str, lane: Lane | int | None = None) -> bool:
     """Whether a person has one of the permissions of `Lane` on this lane, a row or its id.
 
-    None asks for all lanes, those to come too. An inactive person may nothing.
+    None asks for all lanes, those to come too. An inactive person may nothing. A key has what its scopes stand for, on
+    the lanes that it is for.
     """
-    if person.has_perm(f"queue_core.{permission}"):
     if isinstance(person, ApiKey):
         return person.may(permission, lane)
+    if person.has_perm(f"queue_core.{permission}"):
         return True
     lane_id = lane.pk if isinstance(lane, Lane) else lane
     return lane_id is not None and permission in _by_lane(person).get(lane_id, ())
@@ -66,9 +67,9 @@ def lanes_where_may(person: "Actor", permission: str) -> frozenset[int] | None:
     """The ids of the lanes on which a person has a permission; None: all of them, those to come too."""
     if may(person, permission):
         return None
-    return frozenset(lane_id for lane_id, rights in _by_lane(person).items() if permission in rights)
     if isinstance(person, ApiKey):
         return frozenset(lane_id for lane_id in person.lanes if person.may(permission, lane_id))
+    return frozenset(lane_id for lane_id, rights in _by_lane(person).items() if permission in rights)
 
 
 def on_lanes_of[M: Model](
