@@ -21,7 +21,7 @@ _REVIEWER = (*_VIEWER, "view_evidence", "decide_item", "requeue_item", "pull_job
 _SPECIALIST = (*_VIEWER, "view_evidence", "view_restricted", "report_evidence", "preserve_evidence")
 _LEAD = (
     *_REVIEWER, "raise_stage", "override_guardrail", "force_policy", "move_deadlines", "manage_outage",
-    "recall_decision", "manage_deliveries", "view_auditentry", "lead_desk",
+    "recall_decision", "manage_deliveries", "view_auditentry", "import_tickets", "lead_desk",
 )  # fmt: skip
 #: What the admin asks for. `is_staff`, which opens the admin at all, is set for each person.
 _ADMIN = (

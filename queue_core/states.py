@@ -308,6 +308,23 @@ class AlertChannel(TextChoices):
     HOOK = "hook", _("webhook")
 
 
+class ImportState(TextChoices):
+    """What becomes of an uploaded file of tickets."""
+
+    UPLOADED = "uploaded", _("uploaded")
+    CHECKING = "checking", _("dry run")
+    CHECKED = "checked", _("tried dry")
+    IMPORTING = "importing", _("importing")
+    DONE = "done", _("imported")
+    STOPPED = "stopped", _("stopped")
+    DISCARDED = "discarded", _("discarded")
+    FAILED = "failed", _("failed")
+
+
+#: From which nothing leads on. The file is gone.
+ENDED_IMPORTS = (ImportState.DONE, ImportState.STOPPED, ImportState.DISCARDED, ImportState.FAILED)
+
+
 class RecallTo(TextChoices):
     """What becomes of the tickets whose decisions are recalled."""
 

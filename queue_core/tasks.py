@@ -9,12 +9,13 @@ from celery import shared_task
 from queue_core import alerts, known_answers, stopping, worker_steps
 from queue_core import bulk as bulk_acts
 from queue_core import health as connections_health
+from queue_core import imports as importing
 from queue_core import relay as relaying
 from queue_core import tick as ticking
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.drain import drain as drain_lane
 
-__all__ = ["ask_known", "bulk", "deliver", "drain", "health", "relay", "tick", "watch", "worker_steps"]
+__all__ = ["ask_known", "bulk", "deliver", "drain", "health", "relay", "take_in", "tick", "watch", "worker_steps"]
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +52,13 @@ def deliver(endpoint_id: int) -> None:
 def bulk(act_id: int) -> None:
     handled = bulk_acts.work(act_id, clock=DATABASE_CLOCK, is_stopping=stopping.is_stopping)
     logger.info("bulk act %d: %d entries", act_id, handled)
+
+
+@shared_task(bind=True, name="queue_core.tasks.take_in")
+def take_in(self: Any, run_id: int) -> None:
+    # By the message and the process: one that is delivered twice is two workers.
+    task = f"{self.request.id or 'inline'}/{self.request.hostname}/{os.getpid()}"
+    importing.work(run_id, task=task[:200], clock=DATABASE_CLOCK, is_stopping=stopping.is_stopping)
 
 
 @shared_task(name="queue_core.tasks.health")

@@ -10,7 +10,20 @@ from datetime import timedelta
 
 from django.db import transaction
 
-from queue_core import audit, blind_samples, bulk, contract, drainers, figures, presence, ramp, recalls, relay, wakeups
+from queue_core import (
+    audit,
+    blind_samples,
+    bulk,
+    contract,
+    drainers,
+    figures,
+    imports,
+    presence,
+    ramp,
+    recalls,
+    relay,
+    wakeups,
+)
 from queue_core.clock import Clock
 from queue_core.models import Lane
 
@@ -46,6 +59,8 @@ def tick(*, clock: Clock) -> None:
         lambda: blind_samples.draw_due(clock=clock),
         lambda: bulk.wake_waiting(clock=clock),
         lambda: bulk.drop_old(clock=clock),
+        lambda: imports.wake_waiting(clock=clock),
+        lambda: imports.forget_old(clock=clock),
         audit.seal_committed,
     ]
     faults = [fault for step in steps if (fault := _fault_of(step)) is not None]

@@ -74,6 +74,16 @@ class Columns:
         check_size(values.get(EVIDENCE))
         return checked(with_defaults(values, self.defaults), now=now)
 
+    def is_restricted(self, raw: bytes) -> bool:
+        """Whether a row is, or may be, about restricted evidence: of a broken one nobody can tell."""
+        if "restricted" not in self.targets:
+            return False
+        try:
+            cell = self.cells(Line(0, raw))[self.targets.index("restricted")]
+        except InvalidJob:
+            return True
+        return cell.lower() not in ("", "false")
+
     def cells(self, line: Line) -> list[str]:
         """The row's cells, as many as the header has. Raises InvalidJob for a row that is broken."""
         if line.raw is None:
@@ -108,7 +118,7 @@ def rows(stream: BinaryIO, delimiter: str, *, first: int) -> Iterator[Line]:
         if raw == b"" and not ends:
             return
         if raw is None or raw.strip(b" \t\r\n" + delimiter.encode()):
-            yield Line(number, raw)
+            yield Line(number, raw, ends)
         number += ends
 
 

@@ -32,10 +32,14 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line that is not blank. `raw` is None for one that is too long: it was passed over, never held."""
+    """One line that is not blank. `raw` is None for one that is too long: it was passed over, never held.
+
+    `ends` is how many line ends it takes: a row of CSV may take several.
+    """
 
     number: int
     raw: bytes | None
+    ends: int = 1
 
 
 def lines(stream: BinaryIO, *, first: int = 1) -> Iterator[Line]:

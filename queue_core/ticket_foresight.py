@@ -1,13 +1,15 @@
-"""A dry run: what an import would answer to each line, with nothing written.
+"""A dry run: what an import would answer to each line, with nothing of it written.
 
-It judges by intake's own rules on the rows as they stand, and remembers what the lines before would have stored. That
-memory is a file of this process alone, gone with it: a file of millions of tickets has more names than memory has room.
+It judges by intake's own rules on the rows as they stand, and remembers what the lines before would have stored. A file
+of millions of tickets has more names than memory has room, so that what is remembered is kept outside of it.
 """
 
+import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Self
+from typing import Protocol, Self
 
 from django.db.models import Q
 
@@ -20,71 +22,96 @@ from queue_core.ticket_import import Answer, Entry
 
 type Name = tuple[str, str]
 
-TABLES = """
-CREATE TABLE current (source TEXT, ticket TEXT, revision TEXT, PRIMARY KEY (source, ticket)) WITHOUT ROWID;
-CREATE TABLE stored (source TEXT, ticket TEXT, revision TEXT, PRIMARY KEY (source, ticket, revision)) WITHOUT ROWID;
-"""
+
+@dataclass(slots=True)
+class Foreseen:
+    """A ticket as the lines before would have left it: its current revision, and those that they stored."""
+
+    current: str
+    revisions: list[str]
 
 
+class Memory(Protocol):
+    """Where a dry run keeps what it foresaw."""
+
+    def recall(self, names: Iterable[Name]) -> dict[Name, Foreseen]:
+        """What is remembered of these names."""
+
+    def keep(self, foreseen: Mapping[Name, Foreseen]) -> None:
+        """Remember these, in place of what was remembered of them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Foreseeing:
-    """The intake of a dry run. To be closed, or used as a context."""
+    """The intake of a dry run."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        # "" is a file that SQLite makes, keeps nameless and removes.
-        self._memory = sqlite3.connect("", isolation_level=None)
-        self._memory.executescript(f"PRAGMA synchronous=OFF; PRAGMA journal_mode=OFF; {TABLES}")
+    clock: Clock
+    memory: Memory
+
+    def take(self, entries: Sequence[Entry]) -> dict[int, Answer]:
+        names = {entry.ticket.name for entry in entries if name_fault(entry.ticket) is None}
+        standing = _standing(names) | self.memory.recall(names)
+        changed: dict[Name, Foreseen] = {}
+        now = self.clock.now()
+        answers = {entry.line: _answer(entry, standing, changed, now) for entry in entries}
+        self.memory.keep(changed)
+        return answers
+
+
+def _answer(entry: Entry, standing: dict[Name, Foreseen], changed: dict[Name, Foreseen], now: datetime) -> Answer:
+    ticket = entry.ticket
+    fault = name_fault(ticket)
+    if fault is not None:
+        return fault
+    found = standing.get(ticket.name)
+    if found is not None and ticket.revision in found.revisions:
+        return AddOutcome.KNOWN if found.current == ticket.revision else AddOutcome.SUPERSEDED
+    current = found.current if found is not None else None
+    if current != entry.replaces:
+        return RevisionConflict("Another revision is current.", current=current or "")
+    judged = judge(ticket, now)
+    if isinstance(judged, InvalidJob):
+        return judged
+    revisions = [*(found.revisions if found is not None else []), ticket.revision]
+    standing[ticket.name] = changed[ticket.name] = Foreseen(ticket.revision, revisions)
+    return AddOutcome.STORED
+
+
+def _standing(names: set[Name]) -> dict[Name, Foreseen]:
+    """The tickets of these names as the database has them."""
+    wanted = Q(pk__in=[])
+    for source in {source for source, _id in names}:
+        wanted |= Q(source=source, external_id__in=[external for name, external in names if name == source])
+    rows = {row.pk: row for row in Ticket.objects.filter(wanted)}
+    found = {pk: Foreseen(row.current_revision, []) for pk, row in rows.items()}
+    for pk, revision in Job.objects.filter(ticket__in=rows).values_list("ticket_id", "revision"):
+        found[pk].revisions.append(revision)
+    return {(rows[pk].source, rows[pk].external_id): one for pk, one in found.items()}
+
+
+class FileMemory:
+    """A memory in a file of this process alone, which SQLite makes, keeps nameless and removes."""
+
+    def __init__(self) -> None:
+        self._file = sqlite3.connect("", isolation_level=None)
+        self._file.execute("CREATE TABLE seen (name TEXT PRIMARY KEY, current TEXT, revisions TEXT) WITHOUT ROWID")
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_fault: object) -> None:
-        self._memory.close()
+        self._file.close()
 
-    def take(self, entries: Sequence[Entry]) -> dict[int, Answer]:
-        rows = _Rows({entry.ticket.name for entry in entries})
-        now = self._clock.now()
-        return {entry.line: self._answer(entry, rows, now) for entry in entries}
+    def recall(self, names: Iterable[Name]) -> dict[Name, Foreseen]:
+        found: dict[Name, Foreseen] = {}
+        for name in names:
+            query = "SELECT current, revisions FROM seen WHERE name = ?"
+            for current, revisions in self._file.execute(query, [json.dumps(name)]):
+                found[name] = Foreseen(current, json.loads(revisions))
+        return found
 
-    def _answer(self, entry: Entry, rows: "_Rows", now: datetime) -> Answer:
-        ticket = entry.ticket
-        fault = name_fault(ticket)
-        if fault is not None:
-            return fault
-        current = self._current(ticket.name) or rows.current.get(ticket.name)
-        if current is not None and self._is_stored(ticket.name, ticket.revision, rows):
-            return AddOutcome.KNOWN if current == ticket.revision else AddOutcome.SUPERSEDED
-        if current != entry.replaces:
-            return RevisionConflict("Another revision is current.", current=current or "")
-        judged = judge(ticket, now)
-        if isinstance(judged, InvalidJob):
-            return judged
-        self._store(ticket.name, ticket.revision)
-        return AddOutcome.STORED
-
-    def _current(self, name: Name) -> str | None:
-        found = self._memory.execute("SELECT revision FROM current WHERE source = ? AND ticket = ?", name).fetchone()
-        return str(found[0]) if found else None
-
-    def _is_stored(self, name: Name, revision: str, rows: "_Rows") -> bool:
-        if (*name, revision) in rows.revisions:
-            return True
-        query = "SELECT 1 FROM stored WHERE source = ? AND ticket = ? AND revision = ?"
-        return self._memory.execute(query, (*name, revision)).fetchone() is not None
-
-    def _store(self, name: Name, revision: str) -> None:
-        self._memory.execute("INSERT OR REPLACE INTO current VALUES (?, ?, ?)", (*name, revision))
-        self._memory.execute("INSERT INTO stored VALUES (?, ?, ?)", (*name, revision))
-
-
-class _Rows:
-    """The tickets of some names as the database has them: the current revision, and all that are stored."""
-
-    def __init__(self, names: set[Name]) -> None:
-        wanted = Q(pk__in=[])
-        for source in {source for source, _id in names}:
-            wanted |= Q(source=source, external_id__in=[external for name, external in names if name == source])
-        found = {row.pk: row for row in Ticket.objects.filter(wanted)}
-        self.current = {(row.source, row.external_id): row.current_revision for row in found.values()}
-        stored = Job.objects.filter(ticket__in=found).values_list("ticket_id", "revision")
-        self.revisions = {(found[pk].source, found[pk].external_id, revision) for pk, revision in stored}
+    def keep(self, foreseen: Mapping[Name, Foreseen]) -> None:
+        rows = [(json.dumps(name), one.current, json.dumps(one.revisions)) for name, one in foreseen.items()]
+        self._file.execute("BEGIN")
+        self._file.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)", rows)
+        self._file.execute("COMMIT")

@@ -31,6 +31,9 @@ class TicketFormat(Protocol):
     def parse(self, line: Line, *, now: datetime) -> TicketRecord:
         """Raises InvalidJob."""
 
+    def is_restricted(self, raw: bytes) -> bool:
+        """Whether a line is, or may be, about restricted evidence, which is kept in no report of the site."""
+
     def report_head(self) -> bytes:
         """What a report of refused lines begins with."""
 
@@ -53,6 +56,9 @@ class Ndjson:
     def parse(self, line: Line, *, now: datetime) -> TicketRecord:
         return ticket_file.parse(line, now=now, defaults=self.defaults)
 
+    def is_restricted(self, raw: bytes) -> bool:
+        return ticket_refused.names_restricted(raw)
+
     def report_head(self) -> bytes:
         return b""
 
@@ -74,6 +80,9 @@ class Csv:
 
     def parse(self, line: Line, *, now: datetime) -> TicketRecord:
         return self.columns.parse(line, now=now)
+
+    def is_restricted(self, raw: bytes) -> bool:
+        return self.columns.is_restricted(raw)
 
     def report_head(self) -> bytes:
         return ticket_refused.csv_header(self.columns.header)

@@ -7,6 +7,7 @@ to a spreadsheet, and reading takes back the apostrophes that see to that.
 import csv
 import io
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,3 +84,12 @@ def _csv_line(cells: list[str], delimiter: str) -> bytes:
     out = io.StringIO(newline="")
     csv.writer(out, delimiter=delimiter, lineterminator="\r\n").writerow(cells)
     return out.getvalue().encode()
+
+
+#: A line that says of itself that its evidence is restricted, in NDJSON.
+_RESTRICTED = re.compile(rb'"restricted"\s*:\s*(?!false|null)')
+
+
+def names_restricted(raw: bytes) -> bool:
+    """Whether a refused line of NDJSON is, or may be, about restricted evidence. Rather once too often."""
+    return _RESTRICTED.search(raw) is not None

@@ -19,6 +19,7 @@ DRAIN = "queue_core.tasks.drain"
 HEALTH = "queue_core.tasks.health"
 RELAY = "queue_core.tasks.relay"
 DELIVER = "queue_core.tasks.deliver"
+IMPORT = "queue_core.tasks.take_in"
 BULK = "queue_core.tasks.bulk"
 #: A process sends a lane, or an endpoint, no more than one in this time; the tick makes up for what was left out.
 LEAST_PAUSE = 0.2
@@ -52,6 +53,11 @@ def wake_sender(endpoint_id: int) -> None:
 def wake_bulk(act_id: int) -> None:
     """Wake a worker for a bulk act, once the caller's transaction is committed."""
     transaction.on_commit(lambda: _send_if_due(f"bulk {act_id}", BULK, act_id), robust=True)
+
+
+def wake_import(run_id: int) -> None:
+    """Wake a worker for an uploaded file, once the caller's transaction is committed."""
+    transaction.on_commit(lambda: _send_if_due(f"import {run_id}", IMPORT, run_id), robust=True)
 
 
 def look_at_health() -> None:

@@ -64,6 +64,11 @@ ACTS: dict[str, Text] = {
     "endpoint.added": _("added an endpoint"),
     "endpoint.changed": _("changed an endpoint"),
     "endpoint.secret_made": _("made a secret for an endpoint"),
+    "import.uploaded": _("uploaded a file of tickets"),
+    "import.checked": _("had a file of tickets tried dry"),
+    "import.begun": _("began an import of tickets"),
+    "import.ended": _("ended an import of tickets"),
+    "import.report_taken": _("took the refused lines of an import"),
     "item.checked": _("checked a decision blind"),
     "alertsubscription.removed": _("ended a subscription to alerts"),
 }

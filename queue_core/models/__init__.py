@@ -15,6 +15,7 @@ from queue_core.models.bulk import BulkAct, BulkEntry
 from queue_core.models.decisions import Decision, Policy, ReasonCode, ReasonCodeVersion
 from queue_core.models.endpoints import Delivery, DeliveryTry, Endpoint, EndpointSecret, RelayMark
 from queue_core.models.figures import FigureChange, LaneMinute, LaneSample, LaneTotal, WaitingDue
+from queue_core.models.imports import ImportForeseen, ImportPart, ImportRefusal, ImportRun
 from queue_core.models.jobs import Attempt, Job, LateAnswer
 from queue_core.models.known_answers import KnownAnswer, KnownReply
 from queue_core.models.lanes import Drainer, Lane, ModelConnection, Presence, Stage
@@ -53,6 +54,10 @@ __all__ = [
     "EvidenceReport",
     "FigureChange",
     "Hold",
+    "ImportForeseen",
+    "ImportPart",
+    "ImportRefusal",
+    "ImportRun",
     "Item",
     "ItemPass",
     "Job",

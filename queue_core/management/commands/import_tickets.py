@@ -18,9 +18,9 @@ from queue_core.progress import Progress
 from queue_core.states import AddOutcome
 from queue_core.ticket_csv import DELIMITERS, columns_of, read_header
 from queue_core.ticket_encoding import as_utf8
-from queue_core.ticket_foresight import Foreseeing
+from queue_core.ticket_foresight import FileMemory, Foreseeing
 from queue_core.ticket_formats import Csv, FileKind, Ndjson, TicketFormat
-from queue_core.ticket_import import REFUSED, Account, Importer, Receiving
+from queue_core.ticket_import import REFUSED, Account, Importer, Intake, Receiving
 from queue_core.ticket_refused import Refusal
 
 #: Printed as they occur; a file with more wrong lines than these is read better in its report.
@@ -79,7 +79,9 @@ class Command(BaseCommand):
                 refusals = stack.enter_context(
                     _Refusals.writing(self.stderr, options["report"], options["file"], format_)
                 )
-                intake = stack.enter_context(Foreseeing(DATABASE_CLOCK)) if is_dry_run else Receiving(DATABASE_CLOCK)
+                intake: Intake = Receiving(DATABASE_CLOCK)
+                if is_dry_run:
+                    intake = Foreseeing(DATABASE_CLOCK, stack.enter_context(FileMemory()))
                 importer = Importer(format_.parse, find_lane, intake, source, DATABASE_CLOCK, refusals.add)
                 progress = stack.enter_context(Progress(sys.stderr, opened))
                 for line_reached in importer.take(format_.lines(stream)):
