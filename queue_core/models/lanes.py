@@ -282,7 +282,7 @@ class Stage(models.Model):
         validators=[MinValueValidator(0.01), MaxValueValidator(1.0)],
         help_text=_(
             "How far the shares of APPROVED, REJECTED and MANUAL may lie from the lane's usual ones for this time of "
-            "the week, for example 0.2. Empty: not judged."
+            "the week, for example 0.2. Empty: 0.3 where the lane has usual shares when the stage starts. 1: anything."
         ),
     )
     max_wrong_ratio = models.FloatField(
@@ -290,7 +290,10 @@ class Stage(models.Model):
         null=True,
         blank=True,
         validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
-        help_text=_("More wrong results than this share put the lane on hold. Empty: known answers are not sent."),
+        help_text=_(
+            "A larger share of wrong results than this puts the lane on hold. Empty: 0.2 where the lane has known "
+            "answers when the stage starts. 1: they are sent, and however many are wrong nothing follows."
+        ),
     )
     known_every = models.DurationField(
         _("known answers are sent every"),
@@ -316,7 +319,10 @@ class Stage(models.Model):
         null=True,
         blank=True,
         validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
-        help_text=_("The most blind checks in which people decided otherwise. Empty: not judged."),
+        help_text=_(
+            "The largest share of blind checks in which people may have decided otherwise, from 0 to 1: 0.2 is one in "
+            "five. Empty: not judged."
+        ),
     )
 
     class Meta:
