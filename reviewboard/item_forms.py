@@ -4,15 +4,18 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from queue_core import people
 from queue_core.models import Item, ReasonCode
+from queue_core.models.people import MOST_REASON
 from queue_core.states import AssignmentToken, Verdict
 from reviewboard.lengths import DEADLINES
 from reviewboard.models import Person
 
 LARGEST_FENCE = 2**63 - 1
+BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 class TokenForm(forms.Form):
@@ -25,6 +28,9 @@ class TokenForm(forms.Form):
 
 
 class DecideForm(TokenForm):
+    """Reason codes are those of the item's lane. `proposed_by` is the policy whose proposal was shown."""
+
+    proposed_by = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=1, max_value=LARGEST_FENCE)
     verdict = forms.ChoiceField(
         label=_("Decision"),
         choices=[(Verdict.APPROVED.value, _("Approve")), (Verdict.REJECTED.value, _("Reject"))],
@@ -39,14 +45,12 @@ class DecideForm(TokenForm):
         widget=forms.Textarea(attrs={"rows": 4}),
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, item: Item, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for_rejecting, for_approving = _grounds()
-        choices: list[Any] = [("", "–"), (_("For rejecting"), for_rejecting)]
-        if for_approving:
-            choices.append((_("For approving"), for_approving))
+        self.grounds = list(people.in_use(item.lane_id).order_by("title"))
+        self.needs_note = item.kind in people.KINDS_WITH_A_NOTE
         self.fields["reason_code"] = forms.ChoiceField(
-            label=_("Reason code"), required=False, help_text=_("Needed to reject."), choices=choices
+            label=_("Reason code"), required=False, help_text=_("Needed to reject."), choices=_choices(self.grounds)
         )
 
     def clean(self) -> None:
@@ -54,12 +58,27 @@ class DecideForm(TokenForm):
         verdict, code = self.cleaned_data.get("verdict"), self.cleaned_data.get("reason_code")
         if verdict == Verdict.REJECTED and code == "":
             self.add_error("reason_code", _("Choose the reason code that the rejection rests on."))
+        if not self.cleaned_data.get("note", "").strip():
+            self._ask_for_note(code)
+
+    def _ask_for_note(self, code: str | None) -> None:
+        if self.needs_note:
+            self.add_error("note", _("Say why: another person decided this before."))
+        elif any(ground.needs_note for ground in self.grounds if ground.code == code):
+            self.add_error("note", _("This reason code needs a note."))
 
 
-def _grounds() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    rows = list(ReasonCode.objects.filter(is_active=True).order_by("title"))
-    rejecting = [(row.code, row.title) for row in rows if row.is_for_rejection]
-    return rejecting, [(row.code, row.title) for row in rows if not row.is_for_rejection]
+def _choices(grounds: list[ReasonCode]) -> list[Any]:
+    rejecting = [(row.code, row.title) for row in grounds if row.is_for_rejection]
+    approving = [(row.code, row.title) for row in grounds if not row.is_for_rejection]
+    choices: list[Any] = [("", "–"), (_("For rejecting"), rejecting)]
+    return [*choices, (_("For approving"), approving)] if approving else choices
+
+
+class PassForm(TokenForm):
+    """To skip or to escalate."""
+
+    reason = forms.CharField(label=_("Reason"), max_length=MOST_REASON, widget=forms.Textarea(attrs={"rows": 2}))
 
 
 class RequeueForm(TokenForm):
@@ -69,16 +88,23 @@ class RequeueForm(TokenForm):
 
 class HandOverForm(TokenForm):
     to = forms.ModelChoiceField(label=_("To"), queryset=Person.objects.none())
+    reason = forms.CharField(
+        label=_("Reason"), required=False, max_length=MOST_REASON, widget=forms.Textarea(attrs={"rows": 2})
+    )
 
-    def __init__(self, *args: Any, person: Person, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, person: Person, item: Item, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["to"] = forms.ModelChoiceField(label=_("To"), queryset=colleagues(person))
+        self.fields["to"] = forms.ModelChoiceField(label=_("To"), queryset=colleagues(person, item))
 
 
-def colleagues(person: Person) -> Any:
-    """Others who may decide items, by name."""
-    deciders = Person.objects.with_perm("queue_core.decide_item", backend="django.contrib.auth.backends.ModelBackend")
-    return deciders.exclude(pk=person.pk).order_by("username")
+def colleagues(person: Person, item: Item) -> QuerySet[Person]:
+    """Others who may decide the item, by name."""
+    found = Person.objects.filter(is_active=True).exclude(pk=person.pk)
+    for right in people.rights_for(item):
+        everywhere = Person.objects.with_perm(f"queue_core.{right}", backend=BACKEND)
+        here = Q(lane_roles__lane=item.lane_id, lane_roles__role__permissions__codename=right)
+        found = found.filter(Q(pk__in=everywhere) | Q(pk__in=Person.objects.filter(here)))
+    return found.order_by("username")
 
 
 def token_of(item: Item) -> dict[str, Any]:

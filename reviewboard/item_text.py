@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from queue_core.errors import ConfigurationFault
 from queue_core.models import Attempt, Item
@@ -40,7 +40,25 @@ def why_here(item: Item, attempts: list[Attempt]) -> str:
             "A blind check: the model has decided this, and you do not see how. Decide as if nobody had. Where you "
             "decide otherwise, your decision takes the place of the model's."
         )
-    return _("Its earlier decision was recalled.")
+    return str(WHY_AGAIN.get(item.kind, _("Its earlier decision was recalled.")))
+
+
+#: Why people look at what was decided.
+WHY_AGAIN = {
+    ItemKind.SECOND_LOOK: gettext_lazy(
+        "A second look: another person has decided this, and you do not see how. Decide as if nobody had. Where you "
+        "decide otherwise, a lead decides; until then the first decision stands."
+    ),
+    ItemKind.DISAGREEMENT: gettext_lazy(
+        "Two people decided this differently. The first decision stands until you decide."
+    ),
+    ItemKind.CORRECTION: gettext_lazy(
+        "You look anew at a decision in force. It stands until you decide, and stays on record afterwards."
+    ),
+    ItemKind.APPEAL: gettext_lazy(
+        "An appeal against a decision in force. What you decide goes out: the decision upheld, or overturned."
+    ),
+}
 
 
 def _why_dead(item: Item, attempts: list[Attempt]) -> str:

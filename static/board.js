@@ -51,6 +51,7 @@
   function showCountdown(element) {
     const left = Math.ceil((Date.parse(element.dateTime) - serverNow()) / 1000);
     write(element, left > 0 ? fill(texts.left, { length: lengthText(left) }) : texts.over);
+    if (left <= 0) element.closest("[data-gone-when-over]")?.remove();
     if ("quiet" in element.dataset) return;
     const level = left <= 0 ? "over" : left <= 20 ? "urgent" : left <= 60 ? "soon" : "";
     if (element.dataset.level === level) return;
@@ -246,6 +247,7 @@
     announceChanges();
     restoreTyped();
     forgetConfirmed();
+    showChosen();
     if (body.classList.contains("is-stale")) all("[data-needs-fresh]").forEach((button) => holdBack(button, true));
     if (!isPoll(detail)) {
       showMessage("");
@@ -280,8 +282,17 @@
   function restoreTyped() {
     for (const field of all("[data-keep]:not([data-restored])")) {
       field.dataset.restored = "";
-      const text = field.closest("[data-restricted]") ? null : stored(field.dataset.keep);
+      // An own assignment before this one: what was typed then, and lost with it, is still its person's.
+      const text = field.closest("[data-restricted]") ? null : stored(field.dataset.keep) ?? stored(field.dataset.keepBefore);
       if (text && !field.value) field.value = text;
+    }
+  }
+
+  // Of the texts that belong to a list's choices only the chosen one's shows. Without this they all stand there.
+  function showChosen() {
+    for (const list of all("[data-texts-of]")) {
+      const chosen = document.getElementById(list.dataset.textsOf)?.value;
+      for (const text of all("[data-text-for]", list)) text.hidden = text.dataset.textFor !== chosen;
     }
   }
 
@@ -303,8 +314,10 @@
   body.addEventListener("kept-clear", ({ detail }) => store(detail.key, ""));
   window.addEventListener("pagehide", () => { if (!isLeaving) keepAll(); });
   let isLeaving = false;
+  document.addEventListener("change", showChosen);
   forgetConfirmed();
   restoreTyped();
+  showChosen();
 
   // --- Forms --------------------------------------------------------------------------------------------------------
   document.addEventListener("submit", (event) => {

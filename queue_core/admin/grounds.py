@@ -1,16 +1,58 @@
-from django.contrib import admin
+from typing import Any
 
-from queue_core.admin.versioned import VersionedAdmin
-from queue_core.models import ReasonCode
+from django import forms
+from django.contrib import admin
+from django.db import models
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
+
+from queue_core import people
+from queue_core.admin.versioned import VersionedAdmin, VersionedForm
+from queue_core.clock import DATABASE_CLOCK
+from queue_core.models import Lane, ReasonCode
+
+
+class ReasonCodeForm(VersionedForm):
+    lanes = forms.TypedMultipleChoiceField(
+        label=gettext_lazy("Lanes"),
+        coerce=int,
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=gettext_lazy("None chosen: all lanes, also those that are made later."),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        lanes = self.fields["lanes"]
+        assert isinstance(lanes, forms.TypedMultipleChoiceField)
+        lanes.choices = [(lane.pk, str(lane)) for lane in Lane.objects.order_by("name")]
 
 
 @admin.register(ReasonCode)
 class ReasonCodeAdmin(VersionedAdmin):
-    list_display = ["code", "title", "clause", "is_for_rejection", "is_active"]
-    list_filter = ["is_active", "is_for_rejection"]
+    """Each save is a version. What a version said is kept beside the decisions that rest on it."""
+
+    form = ReasonCodeForm
+    list_display = ["code", "title", "clause", "is_for_rejection", "needs_note", "needs_second_look", "is_active"]
+    list_filter = ["is_active", "is_for_rejection", "needs_note", "needs_second_look"]
     search_fields = ["code", "title", "clause"]
-    fields = ["code", "title", "clause", "public_text", "is_for_rejection", "is_active", "loaded_version"]
+    fields = [
+        "code", "title", "clause", "public_text", "is_for_rejection", "lanes", "needs_note", "needs_second_look",
+        "is_active", "loaded_version",
+    ]  # fmt: skip
 
     def get_readonly_fields(self, request: object, obj: object = None) -> list[str]:
         # Decisions and policies name a code for ever.
         return ["code"] if obj is not None else []
+
+    def save_new(self, request: HttpRequest, obj: models.Model, form: Any) -> None:
+        super().save_new(request, obj, form)
+        _keep(obj)
+
+    def after_change(self, request: HttpRequest, obj: models.Model, fields: list[str]) -> None:
+        _keep(obj)
+
+
+def _keep(obj: models.Model) -> None:
+    assert isinstance(obj, ReasonCode)
+    people.keep_version(obj, now=DATABASE_CLOCK.now())

@@ -137,7 +137,14 @@ class LaneAdmin(VersionedAdmin):
             },
         ),
         (gettext_lazy("Order"), {"fields": ["urgency_weight", "severity_bonus"]}),
-        (gettext_lazy("Targets and people"), {"fields": ["wait_target", "desk_items_per_hour", "assignment_time"]}),
+        (
+            gettext_lazy("Targets and people"),
+            {
+                "fields": [
+                    "wait_target", "desk_items_per_hour", "assignment_time", "most_held", "second_look_share",
+                ]
+            },
+        ),
         (
             gettext_lazy("What a ticket has when nothing else is sent"),
             {

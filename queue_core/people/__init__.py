@@ -14,14 +14,18 @@ from queue_core.people.desk import (
     Reach,
     Supply,
     before_the_deadline,
+    for_leads,
     groups,
+    handed_to,
     held_by,
     holds_over,
     on_what,
     open_items,
     reach,
     supply,
+    takeable,
 )
+from queue_core.people.eligibility import DECIDE, LEAD, may_work_on, open_to, rights_for
 from queue_core.people.grounds import KINDS_WITH_A_NOTE, in_use, keep_version
 from queue_core.people.group_requeue import (
     MOST_AT_ONCE,
@@ -59,7 +63,9 @@ from queue_core.people.rights import (
 from queue_core.people.taking_back import take_back, to_take_back
 
 __all__ = [
+    "DECIDE",
     "KINDS_WITH_A_NOTE",
+    "LEAD",
     "MOST_AT_ONCE",
     "MOST_NOTE",
     "MOST_STATEMENT",
@@ -88,10 +94,12 @@ __all__ = [
     "escalate",
     "escalate_item",
     "extend",
+    "for_leads",
     "give_back",
     "groups",
     "hand_over",
     "hand_over_item",
+    "handed_to",
     "held_by",
     "holds_over",
     "in_use",
@@ -99,9 +107,11 @@ __all__ = [
     "lanes_where_may",
     "may",
     "may_somewhere",
+    "may_work_on",
     "on_lanes_of",
     "on_what",
     "open_items",
+    "open_to",
     "preview",
     "pull",
     "reach",
@@ -110,10 +120,12 @@ __all__ = [
     "require_somewhere",
     "resolve",
     "resolve_requeue",
+    "rights_for",
     "skip",
     "supply",
     "take",
     "take_back",
     "take_next",
+    "takeable",
     "to_take_back",
 ]

@@ -64,7 +64,7 @@ def take_next(*, person: "AbstractUser", lane_ids: Collection[int] | None = None
     lock_people(person.pk)
     now = read_clock(clock, InvalidRequest)
     # A time that was over before the row was locked is still over afterwards, so this test needs no second look.
-    free = open_to(_free_items(lane_ids, now), person).exclude(Exists(_skipped(person.pk, now)))
+    free = open_to(_free_items(lane_ids, now), person).exclude(Exists(skipped_by(person.pk, now=now)))
     held = held_number(person.pk, now=now)
     roomy = _in_turn(free.filter(lane__most_held__gt=held), person.pk, now)
     item = roomy.select_for_update(no_key=True, skip_locked=True, of=("self",)).first()
@@ -182,7 +182,8 @@ def _free_items(lane_ids: Collection[int] | None, now: datetime) -> QuerySet[Ite
     return items.filter(Q(taken_until__isnull=True) | Q(taken_until__lte=now))
 
 
-def _skipped(person_id: int, now: datetime) -> QuerySet[ItemPass]:
+def skipped_by(person_id: int, *, now: datetime) -> QuerySet[ItemPass]:
+    """For an EXISTS beside items: that this person skipped the item of late."""
     return ItemPass.objects.filter(
         item=OuterRef("pk"), person_id=person_id, passed_as=PassedAs.SKIPPED, at__gt=now - SKIPPED_RESTS
     )

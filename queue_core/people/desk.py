@@ -4,11 +4,17 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
-from django.db.models import Count, Max, Min, Q, QuerySet
+from django.db.models import Count, Exists, Max, Min, Prefetch, Q, QuerySet
 
-from queue_core.models import Assignment, Hold, Item, Job, Lane
-from queue_core.states import ItemKind, JobState
+from queue_core.models import Assignment, Hold, Item, ItemPass, Job, Lane
+from queue_core.people.assignments import skipped_by
+from queue_core.people.eligibility import open_to
+from queue_core.states import ItemKind, JobState, PassedAs
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractUser
 
 #: Deadlines read to say how many can be reached in time. Above it the answer is "at least".
 MOST_REACHED = 10_000
@@ -98,24 +104,53 @@ def on_what(lane_ids: Collection[int] | None = None, *, now: datetime, limit: in
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """What there is to take. `next_free` is when the first item of another person is free again, if nothing happens."""
+    """What there is to take for one person. `next_free` is when the first item of another is free again, if nothing
+    happens; `skipped` ones are free, and not offered to this person.
+    """
 
     free: int
     held_by_others: int
     yours: int
+    skipped: int
     next_free: datetime | None
 
 
-def supply(person_id: int, lane_ids: Collection[int] | None = None, *, now: datetime) -> Supply:
+def supply(person: "AbstractUser", lane_ids: Collection[int] | None = None, *, now: datetime) -> Supply:
+    """Of the items that this person may take: what is for leads alone is nothing to others."""
     held = Q(taken_until__gt=now)
-    others = held & ~Q(taken_by_id=person_id)
-    row = open_items(lane_ids).aggregate(
+    others = held & ~Q(taken_by_id=person.pk)
+    is_free = Q(taken_until__isnull=True) | Q(taken_until__lte=now)
+    skipped = is_free & Q(Exists(skipped_by(person.pk, now=now)))
+    row = open_to(open_items(lane_ids), person).aggregate(
         number=Count("pk"),
         others=Count("pk", filter=others),
-        yours=Count("pk", filter=held & Q(taken_by_id=person_id)),
+        yours=Count("pk", filter=held & Q(taken_by_id=person.pk)),
+        skipped=Count("pk", filter=skipped),
         next_free=Min("taken_until", filter=others),
     )
-    return Supply(row["number"] - row["others"] - row["yours"], row["others"], row["yours"], row["next_free"])
+    free = row["number"] - row["others"] - row["yours"] - row["skipped"]
+    return Supply(free, row["others"], row["yours"], row["skipped"], row["next_free"])
+
+
+def takeable(items: Collection[Item], person: "AbstractUser") -> frozenset[int]:
+    """The keys of those that the person may take, whoever holds them now."""
+    chosen = open_to(Item.objects.filter(pk__in=[item.pk for item in items]), person)
+    return frozenset(chosen.values_list("pk", flat=True))
+
+
+def for_leads(lane_ids: Collection[int], *, limit: int = 20) -> list[Item]:
+    """Open items that only leads take, the most severe and urgent first; each with who passed it on and why."""
+    rows = open_items(lane_ids).filter(for_leads=True).select_related("ticket", "lane", "taken_by")
+    passed = Prefetch("passes", ItemPass.objects.select_related("person").order_by("-pk"), to_attr="passed")
+    return list(rows.prefetch_related(passed).order_by("-severity", "deadline", "pk")[:limit])
+
+
+def handed_to(person_id: int, items: Collection[Item]) -> dict[int, ItemPass]:
+    """By item: who handed it to this person last, of those that they hold."""
+    passes = ItemPass.objects.filter(
+        item__in=[item.pk for item in items], to_id=person_id, passed_as=PassedAs.HANDED_OVER
+    )
+    return {one.item_id: one for one in passes.select_related("person").order_by("pk")}
 
 
 def before_the_deadline(lanes: Iterable[Lane], *, now: datetime, limit: int = 20) -> list[Job]:

@@ -20,10 +20,12 @@ from queue_core.models import Hold, Item, Lane
 from queue_core.people import Group, Taken, TakeOutcome
 from queue_core.states import ItemKind
 from reviewboard.filters import CURSOR, ItemsFilter
+from reviewboard.item_page import undo_of
 from reviewboard.item_text import cause_text
 from reviewboard.live import LiveVersion, page_or_partial, wants_partial
 from reviewboard.models import Person
 from reviewboard.paging import Order, Page, pager_of, read_page
+from reviewboard.views.access import item_to_decide, job_to_pull, lanes_seen
 from reviewboard.views.permits import needs, person_of
 
 #: A group of more than this is one line only; its items are behind the line.
@@ -38,14 +40,15 @@ ORDER = Order("severity", ("-severity", "deadline", "pk"))
 @needs("decide_item", "view_board")
 def desk(request: HttpRequest) -> HttpResponse:
     person = person_of(request)
-    lanes = list(Lane.objects.select_related("hold__by", "run"))
+    either = lanes_seen(request) | lanes_seen(request, "decide_item")
+    lanes = list(either.select_related("hold__by", "run"))
     chosen = ItemsFilter.read(request.GET, lanes=[lane.name for lane in lanes])
     shown = [lane for lane in lanes if chosen.lane in ("", lane.name)]
     now = DATABASE_CLOCK.now()
     live = _live(request, person, shown, now)
     context = {"nav": "desk", "filter": chosen, "lanes": lanes, **live}
     version = LiveVersion.of(
-        now, live["supply"], live["new"], [(i.pk, i.fence, i.taken_until) for i in live["on_what"]]
+        now, live["supply"], live["new"], [(i.pk, i.fence, i.taken_until) for i in live["on_what"]], len(live["handed"])
     )
     if not wants_partial(request):
         context |= _lists(request, person, chosen, shown, now)
@@ -59,8 +62,9 @@ def _live(request: HttpRequest, person: Person, lanes: Sequence[Lane], now: date
     last = people.open_items(ids).order_by("-pk").values_list("pk", flat=True).first() or 0
     newer = int(since) if since.isascii() and since.isdigit() and len(since) < 19 else last
     return {
-        "supply": people.supply(person.pk, ids, now=now),
+        "supply": people.supply(person, ids, now=now),
         "on_what": people.on_what(ids, now=now),
+        "handed": list(people.handed_to(person.pk, people.held_by(person.pk, now=now)).values()),
         "since": newer,
         "new": people.open_items(ids).filter(pk__gt=newer).count() if newer < last else 0,
     }
@@ -72,20 +76,30 @@ def _lists(
     groups = people.groups([lane.pk for lane in lanes], now=now)
     page = _page(request, chosen, lanes, groups)
     held = [lane for lane in lanes if lane.is_on_hold]
+    yours = people.held_by(person.pk, now=now)
+    handed = people.handed_to(person.pk, yours)
     return {
-        "yours": people.held_by(person.pk, now=now),
+        "yours": [(item, handed.get(item.pk)) for item in yours],
+        "undo": undo_of(person, now),
+        "leads": people.for_leads(_led(person, lanes)),
+        "takeable": people.takeable(page.rows, person),
         "held_lanes": held,
         "before": people.before_the_deadline(held, now=now) if held else [],
         "reach": people.reach(held, now=now) if held else None,
         "groups": _group_lines(groups, lanes) if not chosen.kind else [],
         "items": page.rows,
         "pager": pager_of(page, lambda cursor: chosen.url(reverse("desk"), cursor=cursor)),
-        "may_decide": people.may(person, "decide_item"),
-        "may_pull": people.may(person, "pull_job") and people.may(person, "decide_item"),
-        "may_requeue": people.may(person, "requeue_item"),
+        "may_decide": people.may_somewhere(person, "decide_item"),
+        "may_pull": people.may_somewhere(person, "pull_job") and people.may_somewhere(person, "decide_item"),
+        "may_lead": people.may_somewhere(person, people.LEAD),
+        "may_requeue": people.may_somewhere(person, "requeue_item"),
         "now": now,
         "kept_clear": request.session.pop(KEPT_CLEAR, ""),
     }
+
+
+def _led(person: Person, lanes: Sequence[Lane]) -> list[int]:
+    return [lane.pk for lane in lanes if people.may(person, people.LEAD, lane)]
 
 
 def _page(request: HttpRequest, chosen: ItemsFilter, lanes: Sequence[Lane], groups: Sequence[Group]) -> Page[Item]:
@@ -143,7 +157,8 @@ def _is_folded(group: Group) -> bool:
 def take_next(request: HttpRequest) -> HttpResponse:
     person = person_of(request)
     lane = request.POST.get("lane", "")
-    lane_ids = list(Lane.objects.filter(name=lane).values_list("pk", flat=True)) if is_name(lane) else None
+    named = lanes_seen(request, "decide_item").filter(name=lane) if is_name(lane) else None
+    lane_ids = list(named.values_list("pk", flat=True)) if named is not None else None
     taken = people.take_next(person=person, lane_ids=lane_ids, clock=DATABASE_CLOCK)
     return went(request, taken, person)
 
@@ -151,6 +166,7 @@ def take_next(request: HttpRequest) -> HttpResponse:
 @require_POST
 @needs("decide_item")
 def take(request: HttpRequest, pk: int) -> HttpResponse:
+    item_to_decide(request, pk)
     return went(request, people.take(pk, person=person_of(request), clock=DATABASE_CLOCK), person_of(request), item=pk)
 
 
@@ -158,8 +174,7 @@ def take(request: HttpRequest, pk: int) -> HttpResponse:
 @needs("pull_job")
 def pull(request: HttpRequest, pk: int) -> HttpResponse:
     person = person_of(request)
-    if not people.may(person, "decide_item"):
-        raise Http404
+    job_to_pull(request, pk)
     reason = "taken before its deadline while the lane was on hold"
     return went(request, people.pull(pk, person=person, reason=reason, clock=DATABASE_CLOCK), person)
 
@@ -174,11 +189,11 @@ def went(request: HttpRequest, taken: Taken, person: Person, *, item: int | None
         return redirect("item", pk=taken.token.item)
     if taken.outcome == TakeOutcome.MISSING:
         raise Http404
-    messages.warning(request, _not_taken(taken, person))
+    messages.warning(request, not_taken(taken, person))
     return redirect("item", pk=item) if item is not None else redirect("desk")
 
 
-def _not_taken(taken: Taken, person: Person) -> str:
+def not_taken(taken: Taken, person: Person) -> str:
     if taken.outcome == TakeOutcome.HELD_BY_ANOTHER:
         holder = Person.objects.filter(pk=taken.held_by or 0).first()
         name = holder.get_username() if holder is not None else _("somebody else")
@@ -189,6 +204,10 @@ def _not_taken(taken: Taken, person: Person) -> str:
             "You hold %(most)d items already. Decide one or give it back first.",
             taken.most_held or 0,
         ) % {"most": taken.most_held}
+    if taken.outcome == TakeOutcome.NOT_FOR_YOU:
+        return _(
+            "This item is for somebody else: for a lead, for a specialist, or for one who did not decide it before."
+        )
     if taken.outcome == TakeOutcome.ITEM_CLOSED:
         return _("This item is closed: nothing is left to do on it.")
     if taken.outcome == TakeOutcome.NOT_ALLOWED_IN_STATE:
@@ -198,13 +217,20 @@ def _not_taken(taken: Taken, person: Person) -> str:
 
 def nothing_for(person: Person) -> str:
     """Never "the queue is complete" when it is not."""
-    there = people.supply(person.pk, now=DATABASE_CLOCK.now())
+    lane_ids = people.lanes_where_may(person, "decide_item")
+    there = people.supply(person, lane_ids, now=DATABASE_CLOCK.now())
     if there.held_by_others:
         return ngettext(
             "Nothing for you now: %(number)d item is held by others.",
             "Nothing for you now: %(number)d items are held by others.",
             there.held_by_others,
         ) % {"number": there.held_by_others}
+    if there.skipped:
+        return ngettext(
+            "Nothing for you now: %(number)d item that you skipped waits for somebody else.",
+            "Nothing for you now: %(number)d items that you skipped wait for somebody else.",
+            there.skipped,
+        ) % {"number": there.skipped}
     if there.yours:
         return _("Nothing else to take: you hold all that is open.")
     return _("Nothing is open at the desk.")

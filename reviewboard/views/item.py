@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
@@ -14,15 +14,14 @@ from django.views.decorators.http import require_safe
 from queue_core import audit, people
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Attempt, Decision, Item
-from queue_core.states import ItemEnd, ItemKind
-from queue_core.what_if import proposal_for
+from queue_core.states import DecisionWhy, ItemEnd, ItemKind
 from reviewboard.evidence_view import Content, content_of
-from reviewboard.item_forms import DecideForm, HandOverForm, RequeueForm, token_of
+from reviewboard.item_page import forms_of, keep_key, kept_before, said_before, undo_of
 from reviewboard.item_text import outcome_text, score_lines, why_here
 from reviewboard.live import LiveVersion, page_or_partial, wants_partial
 from reviewboard.models import Person
-from reviewboard.policy_page import proposal_text
 from reviewboard.shapes import Conflict
+from reviewboard.views.access import item_to_decide
 from reviewboard.views.desk import KEPT_CLEAR
 from reviewboard.views.permits import needs, person_of
 
@@ -32,21 +31,13 @@ TEMPLATE = "item/item.html"
 @require_safe
 @needs("decide_item")
 def item(request: HttpRequest, pk: int) -> HttpResponse:
-    found, person, now = item_for_decider(pk), person_of(request), DATABASE_CLOCK.now()
+    found, person, now = item_to_decide(request, pk), person_of(request), DATABASE_CLOCK.now()
     standing = Holding.of(found, person, now)
     version = LiveVersion.of(now, standing, found.closed_as)
     context: dict[str, Any] = {"nav": "desk", "item": found, "holding": standing}
     if not wants_partial(request):
         context |= whole_page(request, found, person, standing)
     return page_or_partial(request, TEMPLATE, "live", context, version=version)
-
-
-def item_for_decider(pk: int) -> Item:
-    rows = Item.objects.select_related("ticket", "lane", "job__evidence", "taken_by")
-    found = rows.filter(pk=pk).first()
-    if found is None:
-        raise Http404
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +74,9 @@ def whole_page(request: HttpRequest, item: Item, person: Person, holding: Holdin
         "decisions": decisions_of(item),
         "content": shown_content(item, person, holding),
         "keep_key": keep_key(item),
+        "kept_before": kept_before(item, person) if holding.is_yours else "",
+        "undo": undo_of(person, DATABASE_CLOCK.now()),
+        **said_before(item),
         "kept_clear": request.session.pop(KEPT_CLEAR, ""),
     }
     if is_unseen(item):
@@ -91,27 +85,8 @@ def whole_page(request: HttpRequest, item: Item, person: Person, holding: Holdin
 
 
 def is_unseen(item: Item) -> bool:
-    """Whether the model's answer is kept from the person who decides: a blind check that is not over."""
-    return item.kind == ItemKind.BLIND and item.closed_at is None
-
-
-def forms_of(item: Item, person: Person) -> dict[str, Any]:
-    token = token_of(item)
-    proposal = proposal_for(item)
-    proposed = {"verdict": proposal.verdict, "reason_code": proposal.ruling.reason_code or ""} if proposal else {}
-    may_requeue = item.kind == ItemKind.DEAD and people.may(person, "requeue_item")
-    return {
-        "token": token,
-        "form": DecideForm(initial={**token, **proposed}),
-        "proposal": proposal_text(proposal) if proposal else "",
-        "requeue_form": RequeueForm(initial=token, auto_id="id_requeue_%s") if may_requeue else None,
-        "hand_over_form": HandOverForm(initial=token, person=person, auto_id="id_hand_over_%s"),
-    }
-
-
-def keep_key(item: Item) -> str:
-    """Under which the browser keeps typed text: item and assignment, so that no note slips into another's hands."""
-    return "" if item.job.evidence.is_restricted else f"item-{item.pk}-{item.fence}"
+    """Whether what was decided is kept from the person who decides anew: a check that is not over."""
+    return item.kind in (ItemKind.BLIND, ItemKind.SECOND_LOOK) and item.closed_at is None
 
 
 def decisions_of(item: Item) -> list[Decision]:
@@ -140,7 +115,7 @@ def refused(
     request: HttpRequest, pk: int, *, status: int, changed: dict[str, Any] | None = None, typed: str = ""
 ) -> HttpResponse:
     """The item as it is now, with what was typed: 409 says what changed, 422 what to correct."""
-    found, person, now = item_for_decider(pk), person_of(request), DATABASE_CLOCK.now()
+    found, person, now = item_to_decide(request, pk), person_of(request), DATABASE_CLOCK.now()
     holding = Holding.of(found, person, now)
     context: dict[str, Any] = {"nav": "desk", "item": found, "holding": holding, "as_of": now}
     context |= whole_page(request, found, person, holding)
@@ -155,7 +130,7 @@ def refused(
 
 def time_left(request: HttpRequest, pk: int, *, status: int) -> HttpResponse:
     """The polled part alone."""
-    found, person, now = item_for_decider(pk), person_of(request), DATABASE_CLOCK.now()
+    found, person, now = item_to_decide(request, pk), person_of(request), DATABASE_CLOCK.now()
     standing = Holding.of(found, person, now)
     version = LiveVersion.of(now, standing, found.closed_as)
     context = {"item": found, "holding": standing}
@@ -165,7 +140,13 @@ def time_left(request: HttpRequest, pk: int, *, status: int) -> HttpResponse:
 def conflict_of(item: Item, holding: Holding, decisions: Sequence[Decision]) -> Conflict:
     """What happened to the item meanwhile, and who did it."""
     last = decisions[-1] if decisions else None
-    if last is not None and last.verdict is not None and item.closed_as in (ItemEnd.DECIDED, None):
+    is_taken_back = last is not None and last.why == DecisionWhy.TAKEN_BACK
+    if (
+        last is not None
+        and last.verdict is not None
+        and not is_taken_back
+        and item.closed_as in (ItemEnd.DECIDED, None)
+    ):
         by = last.person.get_username() if last.person is not None else _("the model")
         ground = last.reason_code.title if last.reason_code is not None else "–"
         return Conflict(
@@ -173,6 +154,12 @@ def conflict_of(item: Item, holding: Holding, decisions: Sequence[Decision]) -> 
             who=_("Decided by %(name)s.") % {"name": by},
             at=last.decided_at,
             now_is=[(_("Decision"), last.verdict), (_("Reason code"), ground)],
+        )
+    if last is not None and is_taken_back and last.person is not None:
+        return Conflict(
+            what=_("The decision of this item was taken back. It came back as a new item; this page changed nothing."),
+            who=_("Taken back by %(name)s.") % {"name": last.person.get_username()},
+            at=last.decided_at,
         )
     if item.closed_as is not None:
         return Conflict(

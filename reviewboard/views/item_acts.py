@@ -13,22 +13,25 @@ from django_htmx.http import HttpResponseClientRedirect
 from queue_core import people
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.errors import InvalidRequest
-from queue_core.people import Held, HoldingOutcome, Resolved, ResolveOutcome, TakeOutcome
-from queue_core.states import Verdict
-from reviewboard.item_forms import DecideForm, HandOverForm, RequeueForm, TokenForm
+from queue_core.models import Item
+from queue_core.people import Held, HoldingOutcome, Resolved, ResolveOutcome
+from queue_core.states import ItemKind, Verdict
+from reviewboard.item_forms import DecideForm, RequeueForm, TokenForm
+from reviewboard.item_page import forms_of, keep_key
 from reviewboard.lengths import length_of
 from reviewboard.live import wants_partial
 from reviewboard.shapes import Conflict
-from reviewboard.views.desk import KEPT_CLEAR, nothing_for
-from reviewboard.views.item import forms_of, item_for_decider, keep_key, refused, time_left
+from reviewboard.views.access import item_of_right, item_to_decide
+from reviewboard.views.desk import KEPT_CLEAR, not_taken
+from reviewboard.views.item import refused, time_left
 from reviewboard.views.permits import needs, person_of
 
 
 @require_POST
 @needs("decide_item")
 def decide(request: HttpRequest, pk: int) -> HttpResponse:
-    item = item_for_decider(pk)
-    form = DecideForm(request.POST)
+    item = item_to_decide(request, pk)
+    form = DecideForm(request.POST, item=item)
     if not form.is_valid():
         return _again(request, pk, form)
     data = form.cleaned_data
@@ -39,6 +42,7 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
             verdict=Verdict(data["verdict"]),
             reason_code=data["reason_code"] or None,
             note=data["note"],
+            proposed_by=data["proposed_by"],
             clock=DATABASE_CLOCK,
         )
     except InvalidRequest as mistake:
@@ -47,11 +51,13 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
     if resolved.outcome not in (ResolveOutcome.DECIDED, ResolveOutcome.CHECKED, ResolveOutcome.ALREADY):
         return _lost(request, pk, form)
     request.session[KEPT_CLEAR] = keep_key(item)
-    messages.success(request, _decided_text(resolved))
-    return _onward(request)
+    messages.success(request, _decided_text(resolved, item))
+    return onward(request)
 
 
-def _decided_text(resolved: Resolved) -> str:
+def _decided_text(resolved: Resolved, item: Item) -> str:
+    if resolved.outcome == ResolveOutcome.CHECKED and item.kind == ItemKind.SECOND_LOOK:
+        return _("Your second look is kept. Where two people disagree a lead decides.")
     if resolved.outcome == ResolveOutcome.CHECKED:
         return _("Checked: you decided as the model had. Its decision stands.")
     verdict = resolved.decision.verdict if resolved.decision is not None else ""
@@ -60,20 +66,19 @@ def _decided_text(resolved: Resolved) -> str:
     return _("Decided: %(verdict)s.") % {"verdict": verdict}
 
 
-def _onward(request: HttpRequest) -> HttpResponse:
+def onward(request: HttpRequest) -> HttpResponse:
     """To the next item where that was asked for, else to the desk."""
     if request.POST.get("then") != "next":
-        return _go(request, reverse("desk"))
+        return go(request, reverse("desk"))
     person = person_of(request)
     taken = people.take_next(person=person, clock=DATABASE_CLOCK)
     if taken.token is not None:
-        return _go(request, reverse("item", args=[taken.token.item]))
-    if taken.outcome == TakeOutcome.NOTHING:
-        messages.info(request, nothing_for(person))
-    return _go(request, reverse("desk"))
+        return go(request, reverse("item", args=[taken.token.item]))
+    messages.info(request, not_taken(taken, person))
+    return go(request, reverse("desk"))
 
 
-def _go(request: HttpRequest, url: str) -> HttpResponse:
+def go(request: HttpRequest, url: str) -> HttpResponse:
     return HttpResponseClientRedirect(url) if wants_partial(request) else redirect(url)
 
 
@@ -84,18 +89,18 @@ def _again(request: HttpRequest, pk: int, form: DecideForm) -> HttpResponse:
 
 def _lost(request: HttpRequest, pk: int, form: DecideForm) -> HttpResponse:
     """409. One who took the item again gets the form with the new token and what they typed, to look once more."""
-    person, item = person_of(request), item_for_decider(pk)
+    person, item = person_of(request), item_to_decide(request, pk)
     changed: dict[str, Any] = {}
     if item.taken_by_id == person.pk and item.closed_at is None:
         fresh = forms_of(item, person)
-        changed = fresh | {"form": DecideForm(dict(form.data.items()) | fresh["token"])}
+        changed = fresh | {"form": DecideForm(dict(form.data.items()) | fresh["token"], item=item)}
     return refused(request, pk, status=409, changed=changed, typed=form.data.get("note", ""))
 
 
 @require_POST
 @needs("requeue_item")
 def requeue(request: HttpRequest, pk: int) -> HttpResponse:
-    item = item_for_decider(pk)
+    item = item_of_right(request, pk, "requeue_item", "decide_item")
     form = RequeueForm(request.POST, auto_id="id_requeue_%s")
     if not form.is_valid():
         return refused(request, pk, status=422, changed={"requeue_form": form})
@@ -111,7 +116,7 @@ def requeue(request: HttpRequest, pk: int) -> HttpResponse:
         return _not_requeued(request, pk, resolved, form.cleaned_data["reason"])
     request.session[KEPT_CLEAR] = keep_key(item)
     messages.success(request, _("Requeued: the model reviews it again, with a new deadline and a new budget."))
-    return _onward(request)
+    return onward(request)
 
 
 def _not_requeued(request: HttpRequest, pk: int, resolved: Resolved, reason: str) -> HttpResponse:
@@ -133,51 +138,30 @@ def extend(request: HttpRequest, pk: int) -> HttpResponse:
     typed = {name: request.POST.get(name, "") for name in ("verdict", "reason_code", "note")}
     if status == 409:
         return refused(request, pk, status=status, typed=typed["note"])
-    fresh = forms_of(item_for_decider(pk), person_of(request))
-    return refused(request, pk, status=status, changed={"form": DecideForm(initial=fresh["token"] | typed)})
+    found = item_to_decide(request, pk)
+    fresh = forms_of(found, person_of(request))
+    form = DecideForm(initial=fresh["token"] | typed, item=found)
+    return refused(request, pk, status=status, changed={"form": form})
 
 
 @require_POST
 @needs("decide_item")
 def give_back(request: HttpRequest, pk: int) -> HttpResponse:
     """Giving back what one has no longer is no error: it is what was wanted."""
-    item = item_for_decider(pk)
+    item = item_to_decide(request, pk)
     held = _hold(request, pk, people.give_back)
     if held is not None and held.outcome == HoldingOutcome.GIVEN_BACK:
         request.session[KEPT_CLEAR] = keep_key(item)
         messages.success(request, _("Given back. Others can take it now."))
     else:
         messages.info(request, _("You did not have this item any more."))
-    return _go(request, reverse("desk"))
+    return go(request, reverse("desk"))
 
 
 def _hold(request: HttpRequest, pk: int, verb: Any) -> Held | None:
-    item_for_decider(pk)
+    item_to_decide(request, pk)
     form = TokenForm(request.POST)
     if not form.is_valid():
         return None
     held: Held = verb(form.token(pk), person=person_of(request), clock=DATABASE_CLOCK)
     return held
-
-
-@require_POST
-@needs("decide_item")
-def hand_over(request: HttpRequest, pk: int) -> HttpResponse:
-    item_for_decider(pk)
-    person = person_of(request)
-    form = HandOverForm(request.POST, person=person, auto_id="id_hand_over_%s")
-    if not form.is_valid():
-        return refused(request, pk, status=422, changed={"hand_over_form": form})
-    to = form.cleaned_data["to"]
-    try:
-        held = people.hand_over(form.token(pk), person=person, to=to, clock=DATABASE_CLOCK)
-    except InvalidRequest:
-        form.add_error("to", _("%(name)s may not decide items any more.") % {"name": to.get_username()})
-        return refused(request, pk, status=422, changed={"hand_over_form": form})
-    if held.outcome == HoldingOutcome.HANDS_FULL:
-        form.add_error("to", _("%(name)s holds as many items as one may.") % {"name": to.get_username()})
-        return refused(request, pk, status=422, changed={"hand_over_form": form})
-    if held.outcome != HoldingOutcome.HANDED_OVER:
-        return refused(request, pk, status=409)
-    messages.success(request, _("Handed over to %(name)s.") % {"name": to.get_username()})
-    return _go(request, reverse("desk"))

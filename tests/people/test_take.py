@@ -153,7 +153,7 @@ def test_supply_says_what_is_free_what_others_hold_and_when_the_next_is_free():
     take(manual_item(lane), who, when=20)
     manual_item(lane)
 
-    there = people.supply(who.pk, now=at(30))
+    there = people.supply(who, now=at(30))
 
     assert (there.free, there.held_by_others, there.yours, there.next_free) == (1, 1, 1, at(610))
 
