@@ -23,7 +23,7 @@ from queue_core.clock import Clock
 from queue_core.errors import InvalidRequest
 from queue_core.models import ApiKey, ApiKeyUse
 from queue_core.models.api_keys import KeyScope
-from queue_core.people.rights import require
+from queue_core.rights import require
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -10,6 +10,8 @@ SECRET = re.compile(r"passw|secret|token|authorization|cookie|api_?key|csrf|sign
 #: Content of tickets. The database has it under its permissions; a log has none.
 CONTENT = frozenset({"evidence", "body", "text", "note", "content"})
 CREDENTIALS = re.compile(r"(?<=://)[^/\s@:]*:[^/\s@]+(?=@)")
+#: API keys, wherever a caller put one. The first characters, which find the key in the admin, stay.
+KEYS = re.compile(r"(rbk_[0-9a-f]{8})_[A-Za-z0-9_-]+")
 HIDDEN = "[hidden]"
 
 
@@ -18,7 +20,7 @@ def hide(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mutable
         if SECRET.search(name) or name in CONTENT:
             event[name] = HIDDEN
         elif isinstance(value, str):
-            event[name] = CREDENTIALS.sub(HIDDEN, value)
+            event[name] = KEYS.sub(rf"\1_{HIDDEN}", CREDENTIALS.sub(HIDDEN, value))
     return event
 
 

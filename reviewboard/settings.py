@@ -36,12 +36,14 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django_htmx",
     "axes",
+    "ninja",
     "queue_core",
     "reviewboard",
 ]
 
 MIDDLEWARE = [
     "reviewboard.client_address.ClientAddressMiddleware",
+    "reviewboard.api.middleware.ApiMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",

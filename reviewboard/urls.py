@@ -11,6 +11,7 @@ handler404 = errors.page_not_found
 handler500 = errors.server_error
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("", include("reviewboard.urls_api")),
     path("", include("reviewboard.urls_account")),
     path("", include("reviewboard.urls_board")),
     path("", include("reviewboard.urls_desk")),

@@ -20,6 +20,7 @@ from queue_core.relay.numbering import (
     page_of_messages,
     skip_lost_numbers,
 )
+from queue_core.relay.paging import Slice, read_on
 from queue_core.relay.posting import Answer, post
 from queue_core.relay.replaying import MOST_REPLAYED, Replayed, replay, replayable
 from queue_core.relay.rows import sweep
@@ -39,6 +40,7 @@ __all__ = [
     "Replayed",
     "SecretLost",
     "Sent",
+    "Slice",
     "Standing",
     "Withdrawn",
     "check_address",
@@ -52,6 +54,7 @@ __all__ = [
     "number_messages",
     "page_of_messages",
     "post",
+    "read_on",
     "replay",
     "replayable",
     "retire",

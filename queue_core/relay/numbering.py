@@ -73,9 +73,17 @@ def has_unnumbered() -> bool:
 
 @transaction.atomic
 def page_of_messages(
-    after: int, limit: int, *, kinds: Collection[str] | None = None, lanes: Collection[int] | None = None
+    after: int,
+    limit: int,
+    *,
+    kinds: Collection[str] | None = None,
+    lanes: Collection[int] | None = None,
+    source: str | None = None,
+    up_to: int | None = None,
 ) -> list[Message]:
     """Numbered messages after a number, in its order; at most MOST_ON_A_PAGE. Begin with 0, go on with the last one's.
+
+    With `source` only those of its tickets; with `up_to` none above that number.
 
     Nothing that is committed later ever gets a number that was passed. A withdrawn message is left out. How far was
     read is remembered, because what somebody read can no longer be withdrawn: the rows are share-locked, so that a
@@ -86,6 +94,10 @@ def page_of_messages(
         rows = rows.filter(kind__in=kinds)
     if lanes is not None:
         rows = rows.filter(lane_id__in=lanes)
+    if source is not None:
+        rows = rows.filter(ticket__source=source)
+    if up_to is not None:
+        rows = rows.filter(number__lte=up_to)
     wanted = list(rows.order_by("number").values_list("pk", flat=True)[: min(limit, MOST_ON_A_PAGE)])
     if not wanted:
         return []

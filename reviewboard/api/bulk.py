@@ -1,0 +1,182 @@
+"""Many tickets in one call: a line each in, an answer each out, in memory that does not grow with them."""
+
+import contextvars
+import json
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+import structlog
+from django.db import DatabaseError, connections
+from django.http import HttpRequest, StreamingHttpResponse
+from django.utils.translation import gettext as _
+from ninja import Router
+
+from queue_core.clock import DATABASE_CLOCK
+from queue_core.errors import InvalidJob, RevisionConflict
+from queue_core.models.api_keys import KeyScope
+from queue_core.states import AddOutcome
+from queue_core.ticket_file import Line, lines, parse
+from queue_core.ticket_import import REFUSED, Answer, Entry, Receiving, batches
+from reviewboard.api.admission import Admission
+from reviewboard.api.bodies import NDJSON, length_of, open_body
+from reviewboard.api.described import failures, lines_of
+from reviewboard.api.keys import Key, key_of
+from reviewboard.api.spool import Spool
+from reviewboard.api.tickets import conflict
+
+log = structlog.get_logger(__name__)
+router = Router(tags=["tickets"])
+
+MOST_BYTES = 1024 * 1024 * 1024
+MOST_LINES = 1_000_000
+#: Bytes of a body that is taken whole before the first answer goes out, without a thread.
+READ_AT_ONCE = 1024 * 1024
+#: Seconds without a line from the client, or an answer for one.
+PATIENCE = 60.0
+
+
+@router.post(
+    "/bulk",
+    auth=Key(KeyScope.SEND),
+    summary="Send many tickets",
+    response=failures(411, 413, 415),
+    openapi_extra=lines_of(NDJSON)
+    | {"responses": {200: {"description": "An answer a line", "content": {NDJSON[0]: {"schema": {"type": "string"}}}}}},
+)
+def send_many(request: HttpRequest) -> StreamingHttpResponse:
+    """Newline-delimited JSON, each line as the call for one ticket takes it; at most a million lines and 1 GiB. Send it
+    with Content-Length or in chunks.
+
+    The answer has a line for each that is not blank, in order, while the body is still coming: `line`, `outcome`
+    (`stored`, `known`, `superseded`, `revision_conflict`, `refused`), `ticket` and `revision`, and where it did not go
+    in `field` and `reason`. The last one has `end`: `complete` only if the whole body was taken. Where it is missing
+    or says otherwise, send the lines without an answer again; those that went in are `known`."""
+    stream = open_body(request, NDJSON, most=MOST_BYTES)
+    taking = _Taking(Admission(key_of(request)), stream, length_of(request), Spool())
+    if taking.promised is not None and taking.promised <= READ_AT_ONCE:
+        taking.run()
+    else:
+        # With this call's language and address; with a connection of its own.
+        context = contextvars.copy_context()
+        threading.Thread(target=context.run, args=[taking.run_apart], name="bulk", daemon=True).start()
+    response = StreamingHttpResponse(taking.spool.read(patience=PATIENCE), content_type=NDJSON[0])
+    # A proxy that collects the answer would keep the client from seeing how far it got.
+    response.headers["X-Accel-Buffering"] = "no"
+    return response
+
+
+@dataclass(slots=True)
+class _Counted:
+    """The client's stream, with how much came. Broken off, it just ends: what came in stays in."""
+
+    stream: BinaryIO
+    size: int = 0
+
+    def readline(self, most: int = -1) -> bytes:
+        try:
+            part = self.stream.readline(most)
+        except OSError:
+            return b""
+        self.size += len(part)
+        return part
+
+
+@dataclass(slots=True)
+class _Taking:
+    """One body on its way in. `promised` is its length where one was given."""
+
+    admission: Admission
+    stream: BinaryIO
+    promised: int | None
+    spool: Spool
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys([*AddOutcome, REFUSED], 0))
+
+    def run_apart(self) -> None:
+        try:
+            self.run()
+        finally:
+            connections.close_all()
+
+    def run(self) -> None:
+        """Take all lines. Whatever happens, the last answer says how far it got."""
+        counted = _Counted(self.stream)
+        stopped: dict[str, str] = {}
+        try:
+            stopped = self._take(counted)
+        except DatabaseError:
+            log.exception("bulk_stopped")
+            stopped = {"code": "unavailable", "reason": _("The service cannot answer now.")}
+        except Exception:
+            # The answer has begun: no status can tell of it any more.
+            log.exception("bulk_broke")
+            stopped = {"code": "internal_error", "reason": _("Something broke here.")}
+        finally:
+            self._end(counted.size, stopped)
+
+    def _take(self, counted: _Counted) -> dict[str, str]:
+        for batch in batches(_up_to_the_most(lines(counted))):  # type: ignore[arg-type]
+            answers = self._answers(batch)
+            text = b"".join(_as_line(line.number, *answers[line.number]) for line in batch)
+            for answer, _ticket in answers.values():
+                self.counts[outcome_of(answer)] += 1
+            if not self.spool.write(text):
+                return {"code": "given_up", "reason": ""}
+        if sum(self.counts.values()) >= MOST_LINES:
+            reason = _("More than %(most)d lines: the rest was not read.") % {"most": MOST_LINES}
+            return {"code": "too_many_lines", "reason": reason}
+        if counted.size > MOST_BYTES:
+            reason = _("The body is longer than %(most)d bytes.") % {"most": MOST_BYTES}
+            return {"code": "body_too_large", "reason": reason}
+        return {}
+
+    def _answers(self, batch: Sequence[Line]) -> dict[int, tuple[Answer, Entry | None]]:
+        now = DATABASE_CLOCK.now()
+        entries: list[Entry] = []
+        answers: dict[int, tuple[Answer, Entry | None]] = {}
+        for line in batch:
+            try:
+                record = parse(line, now=now)
+                entries.append(Entry(line.number, self.admission.ticket(record), record.replaces))
+            except InvalidJob as fault:
+                answers[line.number] = (fault, None)
+        taken = Receiving(DATABASE_CLOCK).take(entries)
+        return answers | {entry.line: (taken[entry.line], entry) for entry in entries}
+
+    def _end(self, size: int, stopped: dict[str, str]) -> None:
+        if not stopped and self.promised is not None and size < self.promised:
+            reason = _("%(sent)d of %(promised)d bytes came.") % {"sent": size, "promised": self.promised}
+            stopped = {"code": "body_incomplete", "reason": reason}
+        end = {"end": True, "complete": not stopped, "lines": sum(self.counts.values()), **self.counts, **stopped}
+        self.spool.write(_json(end))
+        self.spool.complete()
+
+
+def _up_to_the_most(found: Iterable[Line]) -> Iterator[Line]:
+    for taken, line in enumerate(found, start=1):
+        yield line
+        if taken >= MOST_LINES:
+            return
+
+
+def outcome_of(answer: Answer) -> str:
+    if isinstance(answer, InvalidJob):
+        return REFUSED
+    return AddOutcome.REVISION_CONFLICT.value if isinstance(answer, RevisionConflict) else answer.value
+
+
+def _as_line(number: int, answer: Answer, entry: Entry | None) -> bytes:
+    told: dict[str, Any] = {"line": number, "outcome": outcome_of(answer)}
+    if entry is not None:
+        told |= {"ticket": entry.ticket.external_id, "revision": entry.ticket.revision}
+    if isinstance(answer, InvalidJob):
+        told |= {"field": answer.field, "reason": str(answer)}
+    elif isinstance(answer, RevisionConflict):
+        problem = conflict(answer)
+        told |= {"field": problem.members["field"], "reason": problem.detail, "current_revision": answer.current}
+    return _json(told)
+
+
+def _json(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

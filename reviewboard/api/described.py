@@ -1,0 +1,30 @@
+"""What the OpenAPI document says of bodies and failures, which the operations read and raise by themselves."""
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from reviewboard.api.schemas import ProblemOut
+
+#: What any call may be answered.
+ALWAYS = (400, 401, 403, 429, 500, 503)
+
+
+def failures(*statuses: int) -> dict[int, Any]:
+    """The failures of an operation, beside those that each has."""
+    return dict.fromkeys(sorted({*ALWAYS, *statuses}), ProblemOut)
+
+
+def body_of(model: type[BaseModel]) -> dict[str, Any]:
+    """A JSON body, read by the operation itself: strictly, and bounded."""
+    return _body({"application/json": {"schema": model.model_json_schema()}})
+
+
+def lines_of(media_types: tuple[str, ...]) -> dict[str, Any]:
+    """A body of lines. No schema could say what a line is, so it is said in words."""
+    text = {"type": "string", "description": "A ticket a line, each as one call would send it."}
+    return _body({name: {"schema": text} for name in media_types})
+
+
+def _body(content: dict[str, Any]) -> dict[str, Any]:
+    return {"requestBody": {"required": True, "content": content}}
