@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 
 from queue_core.models.tickets import MAX_ID
-from queue_core.states import HANDLED_DEATHS, DeliveryState, ItemKind, JobState, MessageKind
+from queue_core.states import HANDLED_DEATHS, BulkOutcome, DeliveryState, ItemKind, JobState, MessageKind
 
 CURSOR = "page"
 #: Of a user name.
@@ -90,6 +90,17 @@ class ItemsFilter(_Filter):
     @property
     def is_requeueable(self) -> bool:
         return bool(self.lane) and self.kind == ItemKind.DEAD and self.cause in HANDLED_DEATHS
+
+
+@dataclass(frozen=True, slots=True)
+class BulkFilter(_Filter):
+    """The entries of a bulk act by what became of them."""
+
+    outcome: str = ""
+
+    @classmethod
+    def read(cls, query: QueryDict) -> Self:
+        return cls(outcome=_one_of(query.get("outcome", ""), [*BulkOutcome.values, "pending"]))
 
 
 @dataclass(frozen=True, slots=True)

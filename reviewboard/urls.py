@@ -15,6 +15,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("reviewboard.urls_account")),
     path("", include("reviewboard.urls_board")),
     path("", include("reviewboard.urls_desk")),
+    path("", include("reviewboard.urls_bulk")),
     path("", include("reviewboard.urls_deliveries")),
     path("", include("reviewboard.urls_audit")),
     path("metrics", metrics.metrics, name="metrics"),

@@ -26,7 +26,7 @@ from queue_core.bulk.working import end_if_done
 from queue_core.clock import Clock
 from queue_core.errors import InvalidRequest
 from queue_core.models import BulkAct, BulkEntry, ReasonCode
-from queue_core.people.rights import may, require, require_somewhere
+from queue_core.people.rights import may_somewhere, require, require_somewhere
 from queue_core.states import BulkKind, BulkOutcome
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def _terms(act: BulkAct, kind: BulkKind, terms: Terms, now: "datetime") -> tuple
 def _receiver(pk: int | None) -> int:
     """Each item's own lane is asked about when its turn comes."""
     found = get_user_model().objects.filter(pk=pk or 0, is_active=True).first()
-    if found is None or not may(found, "decide_item"):
+    if found is None or not may_somewhere(found, "decide_item"):
         raise InvalidRequest(_("Choose somebody who may decide items."), field="to")
     return int(found.pk)
 

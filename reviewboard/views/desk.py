@@ -19,6 +19,7 @@ from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Hold, Item, Lane
 from queue_core.people import Group, Taken, TakeOutcome
 from queue_core.states import ItemKind
+from reviewboard.bulk_offers import DESK, offered
 from reviewboard.filters import CURSOR, ItemsFilter
 from reviewboard.item_page import undo_of
 from reviewboard.item_text import cause_text
@@ -52,6 +53,7 @@ def desk(request: HttpRequest) -> HttpResponse:
     )
     if not wants_partial(request):
         context |= _lists(request, person, chosen, shown, now)
+        context["bulk_kinds"] = offered(person, DESK)
     return page_or_partial(request, "desk/desk.html", "live", context, version=version)
 
 

@@ -12,11 +12,12 @@ from queue_core import where
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Job, Lane
 from queue_core.states import JobState
+from reviewboard.bulk_offers import JOBS, offered
 from reviewboard.filters import CURSOR, JobsFilter
 from reviewboard.paging import Order, Page, pager_of, read_in_time, read_page
 from reviewboard.ticket_search import ticket_ids
 from reviewboard.views.access import lanes_seen, seen
-from reviewboard.views.permits import needs
+from reviewboard.views.permits import needs, person_of
 from reviewboard.where_text import layer_name
 
 NEWEST_FIRST = Order("newest", ("-pk",))
@@ -40,6 +41,7 @@ def jobs(request: HttpRequest) -> HttpResponse:
         "layers": [(layer.value, layer_name(layer)) for layer in layers],
         "jobs": page.rows if page else [],
         "is_too_slow": page is None,
+        "bulk_kinds": offered(person_of(request), JOBS),
         "pager": pager_of(page, lambda cursor: chosen.url(reverse("jobs"), cursor=cursor)) if page else None,
     }
     return render(request, "jobs/jobs.html", context)
@@ -47,11 +49,11 @@ def jobs(request: HttpRequest) -> HttpResponse:
 
 def _page(request: HttpRequest, chosen: JobsFilter, lanes: list[Lane], now: datetime) -> Page[Job]:
     cursor = request.GET.get(CURSOR, "")
-    rows = seen(request, _filtered(chosen, lanes, now)).select_related("ticket", "lane")
+    rows = seen(request, filtered(chosen, lanes, now)).select_related("ticket", "lane")
     return read_page(rows, NEWEST_FIRST, cursor=cursor, filter_hash=chosen.hash, size=PAGE_SIZE)
 
 
-def _filtered(chosen: JobsFilter, lanes: list[Lane], now: datetime) -> QuerySet[Job]:
+def filtered(chosen: JobsFilter, lanes: list[Lane], now: datetime) -> QuerySet[Job]:
     jobs = Job.objects.all()
     if chosen.is_impossible:
         return jobs.none()
