@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractUser
 
 RIGHT = "hold_lane"
+#: Of the parameters of a person's hold: the cap at which the lane ran, where that was less than approved.
+CAP = "cap"
 #: The longest trailing streak of timeouts whose budget a hold gives back.
 LONGEST_STREAK = 2 * MAX_CAP
 #: Holds that tell of an outage of the connection; the others are changes of our own.
@@ -82,6 +84,9 @@ def pull(
         return _refuse_on_hold(lane, lane.hold, form, person=person, note=note, now=now, clock=clock)
     run = end_run(lane, ended_as=RunEnd.HELD, person=person, now=now)
     hold = Hold(lane=lane, form=form, reason=reason, note=note, by_id=person.pk, run=run, until=until, started_at=now)
+    if run is not None and lane.cap is not None and lane.cap < run.cap:
+        # What a lead had lowered it to: a resume goes on with no more.
+        hold.params = {CAP: lane.cap}
     refused = _refuse(lane, clock) if form == HoldForm.REFUSE else 0
     _begin(lane, hold, person=person, now=now, refused=refused)
     return Held(HoldOutcome.HELD, hold, refused)

@@ -11,6 +11,7 @@ from queue_core.clock import Clock
 from queue_core.contract import lock_lane
 from queue_core.contract.rules import is_resumable
 from queue_core.errors import ConfigurationFault, InvalidRequest
+from queue_core.hold import CAP
 from queue_core.models import AuditEntry, Hold, Lane, Policy, ReasonCode, Stage, StageRun
 from queue_core.policy import Policy as Rules
 from queue_core.policy_fit import misfits
@@ -25,6 +26,7 @@ from queue_core.ramp_runs import (
     is_as_approved,
     lowered_terms,
     terms_of,
+    terms_under_another_policy,
 )
 from queue_core.ramp_words import Acted, RampOutcome
 from queue_core.states import RunEnd
@@ -49,7 +51,7 @@ def resume(
 ) -> Acted:
     """Go on after a person's hold, within 15 minutes, at the held stage or (`to`) a lower one.
 
-    Refused where a guardrail of the held run is broken or its connection changed: then only the probe leads out.
+    With no more than flowed, where a lead had lowered the cap. Refused where a guardrail of the held run is broken or its connection changed: then only the probe leads out.
     `hold_id`, if given, is the hold that was shown.
     """
     require(person, RIGHT, lane_id)
@@ -59,8 +61,8 @@ def resume(
     hold, refused = _resumable(lane, hold_id, now)
     if hold is None or hold.run is None:
         return refused
-    held = hold.run
-    terms = terms_of(held) if to is None or to == held.number else _lower(lane, held, to=to, below=held.cap)
+    held, flowed = hold.run, min(hold.params.get(CAP, hold.run.cap), hold.run.cap)
+    terms = terms_of(held) if to is None or to == held.number else _lower(lane, held, to=to, below=flowed)
     if terms is None:
         return Acted(RampOutcome.NOT_LOWER)
     end_hold(lane, person=person, now=now)
@@ -73,6 +75,7 @@ def resume(
         now=now,
         resumes=held if terms["number"] == held.number else None,
     )
+    _keep_cap(lane, min(flowed, run.cap))
     _note(lane, EntryCode.RESUMED, "lane.resumed", run, person=person, reason=reason, now=now, before={"hold": hold.pk})
     return Acted(RampOutcome.DONE, run, by=person, at=now)
 
@@ -156,9 +159,10 @@ def force_policy(
     lane.save(update_fields=["policy"])
     if run is not None:
         end_run(lane, ended_as=RunEnd.POLICY, person=person, now=now)
-        run = begin_run(lane, terms_of(run), person=person, reason=reason, figures=figures, now=now)
-        lane.cap = cap
-        lane.save(update_fields=["cap"])
+        run = begin_run(
+            lane, terms_under_another_policy(lane, run), person=person, reason=reason, figures=figures, now=now
+        )
+        _keep_cap(lane, cap)
     _note(
         lane,
         EntryCode.POLICY_FORCED,
@@ -171,6 +175,13 @@ def force_policy(
         after={"policy": policy.version},
     )
     return Acted(RampOutcome.DONE, run, by=person, at=now)
+
+
+def _keep_cap(lane: Lane, cap: int | None) -> None:
+    """The run was approved with its cap; what flows is what a lead had lowered it to before."""
+    if lane.cap != cap:
+        lane.cap = cap
+        lane.save(update_fields=["cap"])
 
 
 def _resumable(lane: Lane, hold_id: int | None, now: datetime) -> tuple[Hold | None, Acted]:

@@ -76,6 +76,7 @@ def lanes_of(outage_ids: Iterable[int]) -> dict[int, tuple[Lane, ...]]:
     found: dict[int, tuple[Lane, ...]] = dict.fromkeys(outage_ids, ())
     if found:
         named = OutageEntry.objects.filter(outage__in=found, lane__isnull=False).select_related("lane__run")
+        named = named.prefetch_related("lane__stages")
         for entry in named.order_by("outage", "lane__name").distinct("outage", "lane__name"):
             if entry.lane is not None:
                 found[entry.outage_id] = (*found[entry.outage_id], entry.lane)
@@ -88,8 +89,12 @@ def lanes_of_connection(connection_id: int) -> frozenset[int]:
 
 
 def is_steady(lane: Lane) -> bool:
-    """Whether the lane runs its last stage, as all lanes of an outage have to before it is closed."""
-    return lane.run is not None and lane.run.is_last
+    """Whether the lane runs its last stage, as all lanes of an outage have to before it is closed.
+
+    A plan that was cut short meanwhile counts as it is now: no raise would lead to a stage that it no longer has.
+    """
+    run = lane.run
+    return run is not None and (run.is_last or all(stage.number <= run.number for stage in lane.stages.all()))
 
 
 def write_entry(

@@ -58,6 +58,15 @@ def lowered_terms(stage: Stage, *, below: int, rate: int | None) -> dict[str, An
     return terms
 
 
+def terms_under_another_policy(lane: Lane, run: StageRun) -> dict[str, Any]:
+    """A run's terms to go on with. Usual shares are of one policy: a limit for them that the plan does not ask for is
+    not carried over to another, under which nothing may be usual yet."""
+    terms = terms_of(run)
+    if not Stage.objects.filter(lane=lane, number=run.number, max_share_shift__isnull=False).exists():
+        terms["max_share_shift"] = None
+    return terms
+
+
 def snapshot_of(connection: ModelConnection) -> dict[str, Any]:
     """What of a connection was approved with a run. Its key is not part of it."""
     return {

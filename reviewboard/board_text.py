@@ -119,7 +119,7 @@ def _cause(found: LaneFigures, state: LaneState) -> tuple[str, datetime | None]:
             return _("The oldest wait is over the target of %(target)s.") % {
                 "target": duration(found.lane.wait_target)
             }, None
-        case LaneState.GROWING if run is not None and not run.is_last:
+        case LaneState.GROWING if run is not None and not found.facts.is_highest:
             return stage_text(found.lane), run.started_at
         case LaneState.RAMPING | LaneState.STEADY if run is not None:
             by = run.raised_by
@@ -172,7 +172,7 @@ def next_step(  # noqa: C901  one case a state
         case LaneState.LATE:
             return NextStep(_("The flow holds, but tickets wait too long: see below what they wait for."))
     run = found.lane.run
-    if run is None or run.is_last:
+    if run is None or found.facts.is_highest:
         return NextStep(_("More comes in than the model answers, and there is no higher stage in the plan."))
     if found.is_soaked:
         if model_answers(found.lane.connection, found.now) is False:

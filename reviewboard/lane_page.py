@@ -95,7 +95,7 @@ def _current(run: StageRun, reading: LaneReading) -> StageStep:
         count(reading.lane.cap),
         _rate(run.rate),
         note,
-        [] if run.is_last else _soak(run, reading),
+        [] if reading.figures.facts.is_highest else _soak(run, reading),
     )
 
 

@@ -168,7 +168,8 @@ def _of_model_back(one: LaneFigures) -> Condition | None:
 def _of_lane(one: LaneFigures) -> Iterator[Condition]:
     """What one lane's figures say. A figure that could not be read says nothing."""
     lane, run = one.lane, one.lane.run
-    if run is not None and one.is_soaked and not run.is_last and model_answers(lane.connection, one.now) is not False:
+    is_soaked = one.is_soaked and not one.facts.is_highest
+    if run is not None and is_soaked and model_answers(lane.connection, one.now) is not False:
         params = {"stage": run.number, "name": run.name, "since": (run.started_at + run.soak_time).isoformat()}
         yield Condition(AlertKind.SOAK_MET, f"run {run.pk}", (lane.pk,), params=params)
     if not _is_known(one):

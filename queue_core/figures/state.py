@@ -59,8 +59,8 @@ def state_of(figures: LaneFigures) -> LaneState:
         return LaneState.GROWING
     oldest = figures.layers.value.oldest_ready
     if oldest is not None and oldest > figures.lane.wait_target:
-        return LaneState.LATE if run.is_last else LaneState.RAMPING
-    return LaneState.STEADY if run.is_last else LaneState.RAMPING
+        return LaneState.LATE if facts.is_highest else LaneState.RAMPING
+    return LaneState.STEADY if facts.is_highest else LaneState.RAMPING
 
 
 def is_growing(figures: LaneFigures) -> bool:

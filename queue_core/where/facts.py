@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from queue_core import at_once
-from queue_core.at_once import Told
+from queue_core.at_once import Row, Told
 from queue_core.batch import usual_call
 from queue_core.contract.release import MAX_HOLD_IN_CALLS
 from queue_core.contract.rules import CALL_MARGIN, JUDGED_WITHIN, PROBE, RATE_WINDOW, is_resumable
@@ -47,11 +47,11 @@ PRESENCE = """
 SELECT 'presence', NULL::bigint, kind, count(*), NULL::timestamptz FROM queue_core_presence
 WHERE seen_at >= %(seen_since)s::timestamptz GROUP BY kind
 """
-#: Those of the lanes on hold whose plan has a probe to start.
-PLANNED = """
-SELECT 'planned', lane_id, NULL::text, NULL::bigint, NULL::timestamptz FROM queue_core_stage
-WHERE lane_id = ANY(%(held)s::bigint[]) AND number = %(probe)s
-"""
+#: Each lane's plan: whether it has a probe to start, and its highest stage.
+PLANNED = f"""
+SELECT 'planned', lane_id, CASE WHEN bool_or(number = {PROBE}) THEN 'probe' END, max(number)::bigint, NULL::timestamptz
+FROM queue_core_stage WHERE lane_id = ANY(%(lanes)s::bigint[]) GROUP BY lane_id
+"""  # noqa: S608  (put together from constants)
 FACTS = (RUNNING, GRANTS, SIBLINGS, DRAINERS, PRESENCE, PLANNED)
 
 
@@ -86,7 +86,8 @@ class Limit:
 class LaneFacts:
     """A lane as of one moment. Jobs whose deadline is not after `needs_until` are too late for the model.
 
-    `obstacle` is what of its set-up keeps the model from every job of the lane, however long one waits.
+    `obstacle` is what of its set-up keeps the model from every job of the lane, however long one waits. `is_highest`:
+    it runs the last stage of its plan, be it that the plan was cut short meanwhile.
     """
 
     lane_id: int
@@ -104,6 +105,7 @@ class LaneFacts:
     scheduler_seen: bool
     limit: Limit | None
     obstacle: Cause | None = None
+    is_highest: bool = False
 
     @property
     def needs(self) -> timedelta:
@@ -141,8 +143,6 @@ def facts_params(lanes: Sequence[Lane], *, now: datetime) -> dict[str, Any]:
         "rated": [lane.pk for lane in running if lane.run is not None and lane.run.rate is not None],
         "rated_since": now - RATE_WINDOW,
         "seen_since": now - SEEN_WITHIN,
-        "held": [lane.pk for lane in lanes if lane.run is None],
-        "probe": PROBE,
     }
 
 
@@ -151,7 +151,7 @@ def facts_from(told: Told, lanes: Sequence[Lane], *, now: datetime) -> dict[int,
     siblings, running, grants = _by_connection(told), _counted(told, "running"), _counted(told, "grants")
     drainers = {pk: number for pk, (number, _) in _counted(told, "drainers").items()}
     seen = {row.code: row.number for row in told.get("presence", ())}
-    planned = {row.lane for row in told.get("planned", ())}
+    plans = {row.lane: row for row in told.get("planned", ())}
     facts = {}
     for lane in lanes:
         here, first_end = running.get(lane.pk, (0, None))
@@ -170,7 +170,8 @@ def facts_from(told: Told, lanes: Sequence[Lane], *, now: datetime) -> dict[int,
             workers=seen.get(Presence.Kind.WORKER, 0),
             scheduler_seen=seen.get(Presence.Kind.SCHEDULER, 0) > 0,
             limit=_limit(lane, here, first_end, _total(siblings, lane, running), grants.get(lane.pk)),
-            obstacle=_obstacle(lane, has_plan=lane.run is not None or lane.pk in planned),
+            obstacle=_obstacle(lane, has_plan=lane.run is not None or _has_probe(plans.get(lane.pk))),
+            is_highest=_is_highest(lane, plans.get(lane.pk)),
         )
     return facts
 
@@ -184,6 +185,15 @@ def pauses_until(lane: Lane, *, now: datetime) -> datetime | None:
     """Until when the model asked for a pause that is not over."""
     until = lane.claims_not_before
     return until if until is not None and until > now else None
+
+
+def _has_probe(plan: Row | None) -> bool:
+    return plan is not None and plan.code == "probe"
+
+
+def _is_highest(lane: Lane, plan: Row | None) -> bool:
+    run = lane.run
+    return run is not None and (run.is_last or plan is None or plan.number <= run.number)
 
 
 def _limit(

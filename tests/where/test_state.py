@@ -7,7 +7,7 @@ import pytest
 
 from queue_core import figures, where
 from queue_core.figures import Flow, LaneFigures, LaneState, Panel, panels
-from queue_core.models import Lane, Presence
+from queue_core.models import Lane, Presence, Stage
 from tests.factories import at, done_job, make_lane, waiting_job
 
 pytestmark = pytest.mark.django_db
@@ -67,6 +67,7 @@ def test_a_lane_with_slow_calls_is_given_three_of_them(lane) -> None:
 def test_a_probe_that_has_shown_what_it_can_is_not_stuck() -> None:
     Presence.objects.create(kind="worker", name="w1", started_at=at(0), seen_at=at(NOW))
     probe = make_lane(number=1)
+    Stage.objects.create(lane=probe, number=2, name="trickle", cap=10)
     waiting_job(probe, added=0)
 
     assert read().is_soaked
