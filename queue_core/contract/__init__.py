@@ -16,6 +16,7 @@ from queue_core.contract.acts import (
 from queue_core.contract.blind import open_blind_items
 from queue_core.contract.claim import Claim, claim
 from queue_core.contract.complete import Ending, complete
+from queue_core.contract.erase import Erased, EraseOutcome, erase
 from queue_core.contract.intake import NewTicket, Received, add, receive, receive_many, supersede, withdraw
 from queue_core.contract.items import Need, close_open_item, open_item, open_items
 from queue_core.contract.locks import lock_job, lock_lane
@@ -31,6 +32,8 @@ __all__ = [
     "CALL_MARGIN",
     "Claim",
     "Ending",
+    "EraseOutcome",
+    "Erased",
     "GivenBack",
     "Need",
     "NewTicket",
@@ -44,6 +47,7 @@ __all__ = [
     "claim",
     "close_open_item",
     "complete",
+    "erase",
     "give_back_attempts",
     "lock_job",
     "lock_lane",

@@ -18,7 +18,7 @@ from queue_core.contract.items import Need, open_items
 from queue_core.contract.locks import LARGEST_ID, own_instant
 from queue_core.contract.rules import Judgement, is_result, judge_completion
 from queue_core.errors import InvalidCompletion, UnknownResult
-from queue_core.models import Attempt, Decision, Job, LateAnswer
+from queue_core.models import Attempt, Decision, Evidence, Job, LateAnswer
 from queue_core.models.jobs import MAX_DETAIL
 from queue_core.states import (
     ENDING_OUTCOMES,
@@ -288,6 +288,7 @@ def keep_late_answer(
         # Given back uncalled: the model said nothing that could be late.
         return
     tally.count(job.lane_id, tally.STALE, now=now)
+    is_erased = Evidence.objects.filter(jobs=job.pk, erased_at__isnull=False).exists()
     LateAnswer.objects.create(
         job_id=job.pk,
         lane_id=job.lane_id,
@@ -297,7 +298,7 @@ def keep_late_answer(
         result=bounded(str(ending.result), 32),
         why=judgement.why,
         worker=worker[:200],
-        scores=ending.scores,
+        scores=None if is_erased else ending.scores,
         received_at=now,
     )
 
