@@ -51,8 +51,8 @@ def resume(
 ) -> Acted:
     """Go on after a person's hold, within 15 minutes, at the held stage or (`to`) a lower one.
 
-    With no more than flowed, where a lead had lowered the cap. Refused where a guardrail of the held run is broken or its connection changed: then only the probe leads out.
-    `hold_id`, if given, is the hold that was shown.
+    With no more than flowed, where a lead had lowered the cap. Refused where a guardrail of the held run is broken or
+    its connection changed: then only the probe leads out. `hold_id`, if given, is the hold that was shown.
     """
     require(person, RIGHT, lane_id)
     reason = checked_reason(reason)

@@ -14,7 +14,7 @@ from queue_core.models import AlertEpisode
 from queue_core.states import AlertKind
 from reviewboard.ramp_text import listed
 from reviewboard.shapes import Tone
-from reviewboard.templatetags.board import count_capped, duration
+from reviewboard.templatetags.board import COUNT_CAP, count_capped, duration
 from reviewboard.where_text import hold_reason, moment
 
 type Params = Mapping[str, Any]
@@ -131,16 +131,16 @@ def _severe_waiting(params: Params) -> str:
 
 
 def _passing(params: Params) -> str:
-    number = params["count"]
+    number, most = params["count"], params.get("most", COUNT_CAP)
     shares = [
-        _("severity %(severity)s: %(number)s") % {"severity": severity, "number": count_capped(share)}
+        _("severity %(severity)s: %(number)s") % {"severity": severity, "number": count_capped(share, most)}
         for severity, share in params["by_severity"].items()
     ]
     return ngettext(
         "%(number)s waiting ticket passes its deadline within the hour (%(shares)s).",
         "%(number)s waiting tickets pass their deadline within the hour (%(shares)s).",
         number,
-    ) % {"number": count_capped(number), "shares": listed(shares)}
+    ) % {"number": count_capped(number, most), "shares": listed(shares)}
 
 
 def _held_late(params: Params) -> str:

@@ -14,7 +14,6 @@ from queue_core.health import model_answers
 from queue_core.hold import OUTAGES
 from queue_core.models import AlertSettings, Lane, Presence
 from queue_core.states import AlertKind, HoldReason
-from queue_core.where import COUNT_CAP
 from queue_core.where.facts import SEEN_WITHIN
 
 #: The model's health has to be good for so long, on hold, before people are told: it may come and go.
@@ -30,16 +29,18 @@ OF_FIGURES = frozenset(
 OF_RUNNING = frozenset({AlertKind.READY_LATE, AlertKind.GROWING, AlertKind.NO_PROGRESS, AlertKind.NOBODY})
 SITE = "site"
 
-#: Waiting jobs whose deadline passes in the next hour. In a lane that runs only those that have waited for more than
-#: half of their time: where deadlines are short, the others are the usual case.
+#: Deadlines of a lane that runs are looked at one by one up to here.
+MOST_PASSING = 1_000
+#: Waiting jobs of running lanes whose deadline passes in the next hour and that have waited for more than half of their
+#: time: where deadlines are short, the others are the usual case.
 PASSING = """
 SELECT l.id, s.severity, count(*)
-FROM unnest(%s::bigint[], %s::boolean[]) AS l(id, is_held)
+FROM unnest(%s::bigint[]) AS l(id)
 CROSS JOIN LATERAL (
   SELECT severity, queued_at, deadline FROM queue_core_job
   WHERE lane_id = l.id AND state = 'WAITING' AND deadline > %s AND deadline <= %s ORDER BY deadline LIMIT %s
 ) s
-WHERE l.is_held OR %s - s.queued_at > s.deadline - %s
+WHERE %s - s.queued_at > s.deadline - %s
 GROUP BY l.id, s.severity
 """
 
@@ -80,19 +81,19 @@ def read(*, now: datetime) -> Reading:
         return Reading(())
     settings = {row.lane_id: row for row in AlertSettings.objects.all()}
     board = figures.board(lanes, now=now)
-    passing = _passing(lanes, now)
+    least = {one.lane.pk: _settings_of(one.lane, settings).least_passing for one in board}
+    passing = _passing(board, least, now)
     severe = severe_waiting([lane.pk for lane in lanes], now=now)
     found: list[Condition] = [*_of_site(now), *_of_models(board)]
     for one in board:
-        chosen = settings.get(one.lane.pk) or AlertSettings(lane=one.lane)
         found += _of_lane(one)
-        found += _of_deadlines(one.lane, passing.get(one.lane.pk, {}), chosen.least_passing)
+        found += _of_deadlines(one.lane, passing.get(one.lane.pk, {}), least[one.lane.pk])
         found += _of_severe(one.lane, severe.get(one.lane.pk))
     silenced = {pk: set(AlertKind.values) - set(row.kinds) for pk, row in settings.items()}
     return Reading(
         tuple(wanted for one in found if (wanted := _unsilenced(one, silenced))),
         frozenset(_key_of_outage(one) for one in board if one.open_outage is not None),
-        frozenset((kind, one.lane.pk) for one in board if not _is_known(one) for kind in OF_FIGURES),
+        frozenset((kind, one.lane.pk) for one in board for kind in _unknown_kinds(one)),
         frozenset((kind, lane_subject(lane.pk)) for lane in lanes if lane.run is None for kind in OF_RUNNING),
     )
 
@@ -205,9 +206,10 @@ def _is_on_purpose(one: LaneFigures) -> bool:
 
 def _of_deadlines(lane: Lane, passing: dict[int, int], least: int) -> Iterator[Condition]:
     total = sum(passing.values())
-    if total >= least:
+    if total >= max(least, 1):
         by_severity = {str(severity): number for severity, number in sorted(passing.items(), reverse=True)}
-        yield _lane_condition(AlertKind.PASSING, lane, count=total, by_severity=by_severity)
+        capped = {"most": MOST_PASSING} if lane.run is not None and total > MOST_PASSING else {}
+        yield _lane_condition(AlertKind.PASSING, lane, count=total, by_severity=by_severity, **capped)
 
 
 def _of_severe(lane: Lane, since: datetime | None) -> Iterator[Condition]:
@@ -224,6 +226,15 @@ def _is_known(one: LaneFigures) -> bool:
     return all(panel.value is not None and not panel.is_kept for panel in panels)
 
 
+def _unknown_kinds(one: LaneFigures) -> set[AlertKind]:
+    kinds = set() if _is_known(one) else set(OF_FIGURES)
+    return kinds | ({AlertKind.PASSING} if one.passing.is_kept else set())
+
+
+def _settings_of(lane: Lane, settings: dict[int, AlertSettings]) -> AlertSettings:
+    return settings.get(lane.pk) or AlertSettings(lane=lane)
+
+
 def _unsilenced(condition: Condition, silenced: dict[int, set[str]]) -> Condition | None:
     """Without the lanes that do not want to hear of it; None if none is left."""
     if not condition.lanes:
@@ -234,11 +245,20 @@ def _unsilenced(condition: Condition, silenced: dict[int, set[str]]) -> Conditio
     return Condition(condition.kind, condition.subject, lanes, condition.connection, condition.params)
 
 
-def _passing(lanes: Sequence[Lane], now: datetime) -> dict[int, dict[int, int]]:
+def _passing(board: Sequence[LaneFigures], least: dict[int, int], now: datetime) -> dict[int, dict[int, int]]:
+    """Deadlines of the next hour by lane and severity. The kept figures say how many there are, by whole minutes; rows
+    are looked at only in running lanes where there are enough of them to tell of."""
     found: dict[int, dict[int, int]] = {}
-    ids, held = [lane.pk for lane in lanes], [lane.run_id is None for lane in lanes]
+    look_at = []
+    for one in board:
+        soon = {} if one.passing.is_kept else dict(one.passing.value or {})
+        if one.lane.run is None:
+            found[one.lane.pk] = soon
+        elif sum(soon.values()) >= least[one.lane.pk]:
+            look_at.append(one.lane.pk)
     with connection.cursor() as cursor:
-        cursor.execute(PASSING, [ids, held, now, now + SOON, COUNT_CAP, now, now])
-        for lane, severity, number in cursor.fetchall():
+        if look_at:
+            cursor.execute(PASSING, [look_at, now, now + SOON, MOST_PASSING + 1, now, now])
+        for lane, severity, number in cursor.fetchall() if look_at else ():
             found.setdefault(lane, {})[severity] = number
     return found

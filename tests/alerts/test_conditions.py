@@ -5,8 +5,10 @@ from datetime import timedelta
 import pytest
 
 from queue_core import alerts, figures, hold, people, where
-from queue_core.models import AlertSettings, Lane, ModelConnection, Outage
+from queue_core.alerts import conditions
+from queue_core.models import AlertEpisode, AlertSettings, Lane, ModelConnection, Outage
 from queue_core.states import HoldReason
+from reviewboard import alert_text
 from tests.factories import at, clock, make_lane, waiting_job
 from tests.ramp.stories import again, answer, fail, judged, new_lane, probing, pull, raise_, running, soaked
 
@@ -67,13 +69,27 @@ def test_held_tickets_over_the_target_are_told_too_but_on_purpose(lead, seen):
 
 def test_deadlines_that_pass_within_the_hour_are_told_by_severity(lead, seen):
     lane = running(lead, stage=3)
-    for severity, deadline in ((1, 3 * HOUR), (2, 3 * HOUR), (2, 3 * HOUR + 1)):
+    for severity, deadline in ((1, 3 * HOUR - 1), (2, 3 * HOUR - 60), (2, 3 * HOUR)):
         waiting_job(lane, added=300, deadline=deadline, severity=severity)
     pull(lane, lead, when=400)
     seen(2 * HOUR)
 
     assert "passing" not in kinds(2 * HOUR - 1)
     assert params("passing", 2 * HOUR) == {"count": 2, "by_severity": {"2": 1, "1": 1}}
+
+
+def test_of_ten_thousand_deadlines_in_a_running_lane_a_thousand_are_looked_at_and_the_rest_is_a_plus(
+    seen, monkeypatch
+) -> None:
+    monkeypatch.setattr(conditions, "MOST_PASSING", 3)
+    lane = make_lane()
+    for _number in range(5):
+        waiting_job(lane, added=0, deadline=40 * MINUTE)
+    seen(21 * MINUTE)
+
+    assert params("passing", 21 * MINUTE) == {"count": 4, "by_severity": {"1": 4}, "most": 3}
+    episode = AlertEpisode(kind="passing", params={"count": 4, "by_severity": {"1": 4}, "most": 3})
+    assert "3+ waiting tickets" in str(alert_text.sentence(episode))
 
 
 def test_in_a_lane_that_runs_only_tickets_at_half_their_time_count(seen):
