@@ -269,6 +269,8 @@ def test_a_lead_reads_both_halves_of_the_gate_and_recalls_what_was_kept_back(ope
     page.get_by_role("button", name="Recall 14 decisions").click()
 
     expect(page.get_by_text("14 decisions are no longer in force.")).to_be_visible()
+    # With the line on top that tells what was done.
+    assert [one["id"] for one in Axe().run(page, options=RULES).response["violations"]] == []
     assert set(Message.objects.filter(kind="decision").values_list("state", flat=True)) == {"withdrawn"}
     assert Item.objects.filter(kind="recalled", closed_at__isnull=True).count() == 14
 
