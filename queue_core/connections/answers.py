@@ -55,6 +55,7 @@ class MisconfiguredKind(StrEnum):
     NOT_FOUND = "404"
     NOT_INSTALLED = "not_installed"
     NO_KEY = "no_key"
+    KEY_MALFORMED = "key_malformed"
     QUOTA = "quota"
     ADDRESS = "address"
     UNSUPPORTED = "unsupported"

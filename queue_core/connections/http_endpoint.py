@@ -17,8 +17,8 @@ from queue_core.connections.base import Call
 from queue_core.connections.network.adapter import NetworkConnection, Parcel, look_at_models
 from queue_core.connections.network.content import Content
 from queue_core.connections.network.options import OptionFault, Options, address_of, at_once_of
-from queue_core.connections.network.reading import Scores, number_of, text_or_empty, usage_of
-from queue_core.connections.network.sending import Terms, post_json
+from queue_core.connections.network.reading import Scores, number_of, refuse_error, text_or_empty, usage_of
+from queue_core.connections.network.sending import Terms, Unreadable, post_json
 from queue_core.connections.network.transport import KeyPlace
 from queue_core.connections.pointers import Nowhere, at, check_pointer
 from queue_core.errors import ConfigurationFault
@@ -38,6 +38,8 @@ RESERVED = frozenset(
     {"authorization", "cookie", "host", "content-length", "content-type", "transfer-encoding", "connection"}
     | {"accept-encoding", "idempotency-key", "x-review-fence", "x-api-key", "api-key", "proxy-authorization"}
 )
+#: Options are stored, shown and audited in clear.
+SECRET_HEADER = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,11 @@ class HttpWire:
         return [self.answer_of(data, request_id=said.get("x-request-id", ""))]
 
     def answer_of(self, data: object, *, request_id: str = "") -> Answer:
-        """The answer in a reply. A category that is not there brings no score, which is for people."""
+        """The answer in a reply. A category that is not there brings no score, which is for people.
+
+        Raises Unreadable where none is there: an error page in JSON is no answer, and must not send a backlog to
+        people.
+        """
         model = text_or_empty(_found(data, self.model_at)) or self.model
         request_id = text_or_empty(_found(data, self.request_id_at)) or request_id
         if _found(data, self.refused) not in (None, False, ""):
@@ -87,6 +93,9 @@ class HttpWire:
             except Nowhere:
                 continue
             scores[category] = None if value is None else number_of(value, "A score")
+        if not scores:
+            refuse_error(data)
+            raise Unreadable("Nothing stands where the scores were to be.")
         return Verdict(scores, model=model, request_id=request_id, usage=usage_of(_found(data, self.usage_at)))
 
     async def look(self, client: httpx2.AsyncClient, terms: Terms) -> str:
@@ -206,8 +215,11 @@ def _headers(options: Options) -> dict[str, str]:
     for name, value in options.mapping("headers", most=MAX_HEADERS).items():
         if not isinstance(value, str) or not value.isascii() or not value.isprintable() or len(value) > 1000:
             raise _fault(f"headers.{name}", _("a text of at most 1000 printable ASCII characters is needed."))
-        if name.lower() in RESERVED:
-            raise _fault(f"headers.{name}", _("this header is set by itself; a key is named in its own field."))
+        if name.lower() in RESERVED or SECRET_HEADER.search(name):
+            raise _fault(
+                f"headers.{name}",
+                _("this header is set by itself; a key is named in its own field, and its header in key_header."),
+            )
         found[_header_name(name)] = value
     return found
 

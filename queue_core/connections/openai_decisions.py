@@ -18,6 +18,7 @@ from queue_core.connections.network.reading import (
     object_of,
     predicate_scores,
     refusal_scores,
+    refuse_error,
     scale_scores,
     text_or_empty,
     usage_of,
@@ -106,6 +107,7 @@ def _described(name: str, value: str, description: str) -> dict[str, str]:
 def verdict_of(data: object, questions: Sequence[Question], *, request_id: str = "") -> Verdict:
     """The scores in an answer. Raises Unreadable for one that is not to these questions, in this order."""
     found = object_of(data, "The answer")
+    refuse_error(found, without="answers")
     answers = list_of(found.get("answers"), "The list of answers")
     if len(answers) != len(questions):
         raise Unreadable(f"{len(answers)} answers came to {len(questions)} questions.")

@@ -8,7 +8,15 @@ import httpx2
 from queue_core.connections.answers import Answer, Verdict
 from queue_core.connections.network.adapter import NetworkConnection, Parcel, look_at_models
 from queue_core.connections.network.options import Options, address_of, at_once_of, model_of
-from queue_core.connections.network.reading import Scores, list_of, number_of, object_of, text_or_empty, usage_of
+from queue_core.connections.network.reading import (
+    Scores,
+    list_of,
+    number_of,
+    object_of,
+    refuse_error,
+    text_or_empty,
+    usage_of,
+)
 from queue_core.connections.network.sending import Terms, Unreadable
 from queue_core.connections.openai_package import ADDRESS, check_installed, client_for, load, plain, said
 from queue_core.models import ModelConnection
@@ -56,6 +64,7 @@ class ModerationsWire:
 def verdicts_of(data: object, count: int, *, request_id: str = "") -> list[Verdict]:
     """The scores of each text, in order. Raises Unreadable: one result too few, and no text knows which is its own."""
     found = object_of(data, "The answer")
+    refuse_error(found, without="results")
     results = list_of(found.get("results"), "The list of results")
     if len(results) != count:
         raise Unreadable(f"{len(results)} results came to {count} texts.")

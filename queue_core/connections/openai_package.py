@@ -10,7 +10,7 @@ import httpx2
 from django.utils.translation import gettext as _
 
 from queue_core.connections.network.options import OptionFault
-from queue_core.connections.network.sending import BadStatus, BrokenBy, Terms, Unreadable
+from queue_core.connections.network.sending import BadStatus, BrokenBy, Terms, Unreadable, parsed
 from queue_core.connections.network.transport import PLACEHOLDER
 
 if TYPE_CHECKING:
@@ -70,15 +70,9 @@ async def said[T](send: Callable[[], Awaitable[T]]) -> T:
 
 
 def plain(raw: Any) -> object:
-    """The answer as the package's own type reads it, as plain data; Unreadable for what it cannot read."""
-    content = raw.http_response.content
-    if not content.strip():
-        raise Unreadable("The answer is empty.")
-    try:
-        found = raw.parse()
-    except Exception as error:
-        raise Unreadable("The answer is no JSON of this API.") from error
-    if not hasattr(found, "to_dict"):
-        raise Unreadable("The answer is no JSON object.")
-    data: object = found.to_dict(mode="python", use_api_names=True, warnings=False)
-    return data
+    """The answer's JSON as it came; Unreadable for what is none.
+
+    Not as the package's types read it: they take a true for a 1.0, and a text for a number.
+    """
+    content: bytes = raw.http_response.content
+    return parsed(content)

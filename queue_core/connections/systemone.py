@@ -16,6 +16,7 @@ from queue_core.connections.network.reading import (
     object_of,
     predicate_scores,
     refusal_scores,
+    refuse_error,
     scale_scores,
     text_or_empty,
     usage_of,
@@ -86,7 +87,10 @@ def verdict_of(data: object, questions: Sequence[Question], *, request_id: str =
     Raises Unreadable for answers to what was not asked.
     """
     found = object_of(data, "The answer")
+    refuse_error(found, without="answers")
     answers = object_of(found.get("answers"), "The set of answers")
+    if not answers:
+        raise Unreadable("No question was answered.")
     if not set(answers) <= {question.name for question in questions}:
         raise Unreadable("A question was answered that was not asked.")
     scores: Scores = {}

@@ -88,7 +88,8 @@ TABLE: dict[str, Row | dict[str, Row]] = {
         "openai-decisions": INVALID,
         "openai-moderations": INVALID,
         "systemone": NO_SCORE,
-        "http": NO_SCORE,
+        # The one score that is mapped.
+        "http": INVALID,
     },
     "extra": {
         "openai-decisions": INVALID,

@@ -26,7 +26,7 @@ from queue_core.connections.systemone import verdict_of as systemone_verdict_of
 from queue_core.questions import read_questions
 from reviewboard.model_server import RunningServer
 from reviewboard.model_server import wires as stand_in
-from tests.connections.wires import QUESTIONS, WIRES, adapter, answers, asked, row
+from tests.connections.wires import KEY, QUESTIONS, WIRES, adapter, answers, asked, row
 from tests.factories import T0
 
 PIXEL = "data:image/png;base64," + base64.b64encode(b"\x89PNG not really").decode()
@@ -203,6 +203,10 @@ def decided(**changes: Any) -> dict[str, Any]:
         (("answers", 1, "name"), "threat"),
         (("answers", 2, "probabilities", 0, "label"), "grave"),
         (("answers", 2, "probabilities"), []),
+        # Two sure options of one question; levels that are nothing at all, which would read as “none of it”.
+        (("answers", 0, "probabilities", 0, "probability"), 0.99),
+        (("answers", 2, "probabilities"), [{"label": name, "probability": 0} for name in ("none", "some", "grave")]),
+        (("answers", 2, "probabilities", 2, "probability"), 1.0),
     ],
 )
 def test_an_answer_of_another_shape_than_its_question_is_unreadable(place: tuple[Any, ...], value: object) -> None:
@@ -253,6 +257,12 @@ def test_levels_are_read_by_their_order_however_a_server_numbers_them(probabilit
         ("openai-decisions", {"address": "https://user:pw@x/v1"}, "address", "password"),
         ("openai-decisions", {"address": "https://x/v1?key=1"}, "address", "query"),
         ("openai-decisions", {"address": "http://[::1"}, "address", "http"),
+        ("openai-decisions", {"address": "http://x /v1"}, "address", "http"),
+        ("openai-decisions", {"address": "http://x\n/v1"}, "address", "http"),
+        ("openai-decisions", {"address": "http://good\\@bad/v1"}, "address", "http"),
+        ("openai-decisions", {"address": "http://:8100/v1"}, "address", "http"),
+        ("openai-decisions", {"address": "http://x:99999/v1"}, "address", "http"),
+        ("openai-decisions", {"key_env": KEY}, "key_env", "_API_KEY"),
         ("openai-decisions", {"model": ""}, "model", "model"),
         ("openai-decisions", {"key_env": "SECRET_KEY"}, "key_env", "_API_KEY"),
         ("openai-decisions", {"options": {"at_once": 0}}, "options", "at_once"),
@@ -268,6 +278,8 @@ def test_levels_are_read_by_their_order_however_a_server_numbers_them(probabilit
         ("http", {"options": {"refused": "refused"}}, "options", "pointer"),
         ("http", {"options": {"headers": {"Authorization": "Bearer x"}}}, "options", "Authorization"),
         ("http", {"options": {"headers": {"X A": "x"}}}, "options", "name of a header"),
+        ("http", {"options": {"headers": {"X-Functions-Key": "x"}}}, "options", "key_header"),
+        ("http", {"options": {"headers": {"X-Auth": "x"}}}, "options", "key_header"),
         ("http", {"options": {"headers": {"X-A": "x\ny"}}}, "options", "X-A"),
     ],
 )

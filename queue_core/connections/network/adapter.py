@@ -19,6 +19,7 @@ from queue_core.connections.evidence_text import NoText
 from queue_core.connections.network.content import Content, content_of
 from queue_core.connections.network.loop import call_loop, warm
 from queue_core.connections.network.outcomes import SENTENCES, misconfigured
+from queue_core.connections.network.scrubbing import scrubbed
 from queue_core.connections.network.secret import Secret, key_named
 from queue_core.connections.network.sending import BadStatus, Terms, exchange
 from queue_core.connections.network.transport import BEARER, KeyPlace
@@ -118,9 +119,9 @@ class NetworkConnection:
         self._moment = (self.clock.now(), time.monotonic())
 
     def review(self, calls: Sequence[Call]) -> Iterator[tuple[Call, Answer]]:
-        secret = key_named(self.key_name)
-        if secret is None:
-            return iter([(call, misconfigured(MisconfiguredKind.NO_KEY)) for call in calls])
+        secret = self._key()
+        if not isinstance(secret, Secret):
+            return iter([(call, misconfigured(secret)) for call in calls])
         ready: list[tuple[Call, Answer]] = []
         packed: list[tuple[Call, Content]] = []
         for call in calls:
@@ -130,6 +131,13 @@ class NetworkConnection:
             else:
                 ready.append((call, found))
         return self._answers(ready, _parcels(packed, self.wire.most_together), secret)
+
+    def _key(self) -> Secret | MisconfiguredKind:
+        """The key, or why there is none that could be sent."""
+        secret = key_named(self.key_name)
+        if secret is None:
+            return MisconfiguredKind.NO_KEY
+        return secret if secret.is_sendable else MisconfiguredKind.KEY_MALFORMED
 
     def _packed(self, call: Call) -> Content | Answer:
         if self.wire.asks and not call.questions:
@@ -173,7 +181,7 @@ class NetworkConnection:
             halves = await asyncio.gather(*(self._settle(half, secret, ends) for half in parcel.halves()))
             return [pair for half in halves for pair in half]
         answers = found if isinstance(found, Sequence) else [found] * len(parcel.calls)
-        return list(zip(parcel.calls, answers, strict=True))
+        return [(call, scrubbed(answer, secret)) for call, answer in zip(parcel.calls, answers, strict=True)]
 
     def _now(self) -> datetime:
         assert self._moment is not None, "prepare was not called"
@@ -181,9 +189,9 @@ class NetworkConnection:
         return moment + timedelta(seconds=time.monotonic() - counted_from)
 
     def check_health(self, time_limit: timedelta) -> Health:
-        secret = key_named(self.key_name)
-        if secret is None:
-            return Health(False, SENTENCES[MisconfiguredKind.NO_KEY])
+        secret = self._key()
+        if not isinstance(secret, Secret):
+            return Health(False, SENTENCES[secret])
         began = time.monotonic()
         seen: queue.SimpleQueue[Health] = queue.SimpleQueue()
         task = call_loop().submit(self._look(secret, time_limit, seen))
@@ -198,7 +206,7 @@ class NetworkConnection:
         terms = Terms(time_limit * 0.95, self._now(), secret)
         client = call_loop().clients.get(secret, self.place)
         found = await exchange(lambda: self.wire.look(client, terms), terms)
-        seen.put(Health(True, found) if isinstance(found, str) else _ill(found))
+        seen.put(Health(True, secret.scrub(found)) if isinstance(found, str) else _ill(scrubbed(found, secret)))
 
 
 def _ill(answer: Answer) -> Health:

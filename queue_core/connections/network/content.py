@@ -34,6 +34,8 @@ def content_of(evidence: str, *, sends_images: bool) -> Content:
         whole = json.loads(evidence)
     except (ValueError, RecursionError) as error:
         raise NoText("The evidence is not readable JSON.") from error
+    if "\\ud" in evidence.lower() and not _is_text(whole):
+        raise NoText("The evidence holds half of a character, which no request can carry.")
     images = _images(whole)
     if not images:
         return Content(text_of(evidence), whole=whole)
@@ -42,6 +44,15 @@ def content_of(evidence: str, *, sends_images: bool) -> Content:
     assert isinstance(whole, dict)
     text = whole.get("text")
     return Content(text if isinstance(text, str) else "", images, whole)
+
+
+def _is_text(whole: object) -> bool:
+    """JSON can name half of a character that takes two; no encoding has a place for it."""
+    try:
+        json.dumps(whole, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _images(whole: object) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ Made when first needed, so that a worker's children, which are forked, each have
 """
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import Coroutine
@@ -45,6 +46,10 @@ def warm() -> None:
     """Load what the first call would load: in the loop it would keep every other call waiting."""
     for name in ("httpcore2", "anyio._backends._asyncio"):
         import_module(name)
+    for name in ("httpx2", "httpcore2"):
+        # At DEBUG they log the headers of answers, in which a server may quote the key; at INFO a line for each call.
+        logger = logging.getLogger(name)
+        logger.setLevel(max(logger.level, logging.WARNING))
     tls()
     call_loop()
 

@@ -1,5 +1,6 @@
 """Reading a connection's row, so that every mistake is told at the save, with its field and limit."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -13,6 +14,8 @@ from queue_core.models import ModelConnection
 MOST_AT_ONCE = 500
 DEFAULT_AT_ONCE = 100
 MAX_TEXT = 2000
+#: No space, no line break, no control: some readers of addresses leave them out in silence, and others do not.
+URL_TEXT = re.compile(r"[^\s\\\x00-\x1f\x7f]+")
 
 
 class OptionFault(ConfigurationFault):
@@ -97,7 +100,7 @@ def address_of(row: ModelConnection, default: str = "") -> str:
         raise OptionFault(str(fault), field="address") from fault
     except ValueError:
         is_usable = False
-    if not is_usable:
+    if not is_usable or not URL_TEXT.fullmatch(address):
         raise OptionFault(_("An address that begins with http:// or https:// is needed."), field="address")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise OptionFault(

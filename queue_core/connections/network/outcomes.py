@@ -24,11 +24,17 @@ from queue_core.connections.network.secret import Secret
 from queue_core.connections.network.transport import AnswerEncoded, AnswerTooLarge, Trail
 from queue_core.connections.retry_after import parse_retry_after
 
+#: The package that reads HTTP below the client's own exceptions.
+PARSER = "h11"
 #: Stored with the attempt and its lane's hold as they are; marked so that pages may translate them.
 SENTENCES: dict[MisconfiguredKind, str] = {
     MisconfiguredKind.NO_KEY: gettext_noop(
         "The key of this connection is not set on this worker. Set the environment variable that the connection names, "
         "then restart the worker."
+    ),
+    MisconfiguredKind.KEY_MALFORMED: gettext_noop(
+        "The key of this connection holds a space, a line break or another character that no key may have. Set the "
+        "environment variable to the key alone, then restart the worker."
     ),
     MisconfiguredKind.KEY_REFUSED: gettext_noop(
         "The model server does not accept the key (401). Set another key for this connection."
@@ -111,15 +117,28 @@ def answer_of_failure(error: BaseException, trail: Trail, *, limit: timedelta) -
         return InvalidAnswer("The answer is larger than any answer may be.")
     if isinstance(error, AnswerEncoded):
         return InvalidAnswer("The answer is packed, which was not asked for.")
-    if not trail.is_sent:
+    # Headers that no request may have are found while they are put together.
+    if not trail.is_sent or isinstance(error, httpx2.LocalProtocolError):
         return Unavailable(f"The request was not sent: {name}")
     if trail.status is not None:
         if isinstance(error, TimeoutError | httpx2.TimeoutException | asyncio.TimeoutError):
             return InvalidAnswer("The answer did not end within the time limit.")
         return InvalidAnswer(f"The answer broke off: {name}")
+    if _is_no_http(error):
+        return InvalidAnswer("What came is no answer of HTTP.")
     if isinstance(error, TimeoutError | httpx2.TimeoutException):
         return TimedOut("No answer within the time limit.", after=limit)
     return TimedOut(f"The connection broke after the request was sent: {name}", after=limit)
+
+
+def _is_no_http(error: BaseException) -> bool:
+    """Whether bytes came that the parser refused. A connection that ended without an answer is the same exception."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if any(type(part).__module__.partition(".")[0] == PARSER for part in cause.args):
+            return True
+        cause = cause.__cause__
+    return False
 
 
 def misconfigured(kind: MisconfiguredKind, said: str = "", **common: Any) -> Misconfigured:
@@ -146,6 +165,11 @@ def _error_of(body: bytes) -> dict[str, str]:
     except (ValueError, RecursionError):
         text = body[:2000].decode("utf-8", "replace").strip()
         return {} if text.startswith("<") else {"message": text}
+    return error_in(data)
+
+
+def error_in(data: object) -> dict[str, str]:
+    """What a server says of its error, in one of the shapes that servers use; empty where it says nothing."""
     error = data.get("error", data) if isinstance(data, dict) else data
     if isinstance(error, str):
         return {"message": error}

@@ -2,12 +2,35 @@
 
 from collections.abc import Mapping, Sequence
 
+from queue_core.connections.network.outcomes import error_in
 from queue_core.connections.network.sending import Unreadable
 from queue_core.questions import CONFIDENCE, Choice, Predicate, Question, Scale
 
 type Scores = dict[str, float | None]
 
 MOST_USAGE = 20
+
+
+#: Shares are rounded, and by every server otherwise: each may be off by so much.
+ROUNDING = 0.01
+
+
+def refuse_error(data: object, *, without: str = "") -> None:
+    """Raises Unreadable, with the server's words, for an error that came with the status of success."""
+    if isinstance(data, Mapping) and without not in data and data.get("error"):
+        raise Unreadable(f"The server sent an error in place of an answer: {error_in(data).get('message', '')}")
+
+
+def check_shares(numbers: Sequence[float], *, are_all: bool) -> None:
+    """Raises Unreadable for probabilities that add up to more than one, or where all are there to less.
+
+    What is no probability at all is the policy's to judge: it sends it to people.
+    """
+    if not all(0 <= number <= 1 for number in numbers):
+        return
+    spare = ROUNDING * len(numbers)
+    if sum(numbers) > 1 + spare or (are_all and sum(numbers) < 1 - spare):
+        raise Unreadable("The probabilities of a question do not add up to one.")
 
 
 def object_of(value: object, what: str) -> Mapping[str, object]:
@@ -47,7 +70,9 @@ def choice_scores(
     offered = {option.value for option in question.options}
     if chosen not in offered or not set(probabilities) <= offered:
         raise Unreadable("An option was answered that was not offered.")
-    scores: Scores = {f"{question.name}={value}": number_of(p, "A probability") for value, p in probabilities.items()}
+    shares = {value: number_of(share, "A probability") for value, share in probabilities.items()}
+    check_shares(list(shares.values()), are_all=set(shares) == offered)
+    scores: Scores = {f"{question.name}={value}": share for value, share in shares.items()}
     return scores | _confidence(question.name, confidence)
 
 
@@ -56,6 +81,7 @@ def scale_scores(question: Scale, shares: Sequence[object], *, confidence: objec
     if len(shares) != len(question.levels):
         raise Unreadable("Another number of levels was answered than was asked about.")
     numbers = [number_of(share, "A probability") for share in shares]
+    check_shares(numbers, are_all=True)
     last = len(numbers) - 1
     position = sum(number * place / last for place, number in enumerate(numbers))
     # The shares' own rounding may lift the mean a hair above its end.

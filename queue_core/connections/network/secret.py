@@ -1,9 +1,11 @@
 """Keys: named in a connection's row, read from a setting or the environment, kept out of everything that is shown."""
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Mapping
+from urllib.parse import quote
 
 from django.conf import settings
 from django.utils.translation import gettext as _
@@ -16,6 +18,8 @@ SETTING = "QUEUE_CORE_CONNECTION_KEYS"
 KEY_NAME = re.compile(r"[A-Z][A-Z0-9_]*_(API_KEY|API_TOKEN)")
 ADDRESS_NAME = re.compile(r"[A-Z][A-Z0-9_]*_BASE_URL")
 HIDDEN = "[hidden]"
+SENDABLE = re.compile(r"[!-~]+")
+LONG = 8
 
 
 class Secret:
@@ -30,9 +34,23 @@ class Secret:
         """The key, for the one place that puts it into a request."""
         return self._value
 
+    @property
+    def is_sendable(self) -> bool:
+        """Whether a header can carry it. What is put into the environment often has a line break, or two words."""
+        return not self._value or SENDABLE.fullmatch(self._value) is not None
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it stands in a name only if it was put there."""
+        return len(self._value) >= LONG
+
     def scrub(self, text: str) -> str:
-        """`text` without the key: a server may quote what it was sent."""
-        return text.replace(self._value, HIDDEN) if self._value else text
+        """`text` without the key, as it is or as URLs and JSON write it: a server may quote what it was sent."""
+        if not self._value:
+            return text
+        for written in {self._value, quote(self._value, safe=""), json.dumps(self._value)[1:-1]}:
+            text = text.replace(written, HIDDEN)
+        return text
 
     @property
     def digest(self) -> str:

@@ -102,9 +102,7 @@ async def post_json(
 ) -> tuple[object, httpx2.Headers]:
     """Send JSON, and read JSON. Raises BadStatus, Unreadable and what the network raises."""
     response = await client.request(method, url, json=body, headers=headers, timeout=terms.timeout)
-    if response.status_code != httpx2.codes.OK:
-        if 200 <= response.status_code < 300:
-            raise Unreadable(f"The answer has the status {response.status_code} and no content.")
+    if not 200 <= response.status_code < 300:
         raise BadStatus(response.content)
     return parsed(response.content), response.headers
 
