@@ -43,6 +43,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "reviewboard.client_address.ClientAddressMiddleware",
+    "reviewboard.form_charset.FormCharsetMiddleware",
     "reviewboard.api.middleware.ApiMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",

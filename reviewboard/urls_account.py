@@ -9,5 +9,6 @@ urlpatterns = [
     path("sign-out/", account.SignOut.as_view(), name="sign_out"),
     path("signed-in/", account.signed_in, name="signed_in"),
     path("preferences/", account.preferences, name="preferences"),
+    path("favicon.ico", account.icon, name="icon"),
     path("language/", account.set_language, name="set_language"),
 ]

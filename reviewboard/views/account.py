@@ -10,6 +10,7 @@ from django.contrib.auth import views as auth_views
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
+from django.templatetags.static import static
 from django.utils import translation
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
@@ -39,6 +40,12 @@ class SignOut(auth_views.LogoutView):
 def signed_in(request: HttpRequest) -> HttpResponse:
     """Where the sign-in of a second tab ends: the first one goes on with its text."""
     return render(request, "registration/signed_in.html")
+
+
+@require_safe
+def icon(_request: HttpRequest) -> HttpResponse:
+    """For those who ask before they have read a page, or on one that names no icon."""
+    return redirect(static("icons/favicon.svg"), permanent=True)
 
 
 class PreferencesForm(forms.Form):
