@@ -1,0 +1,8 @@
+from django.apps import AppConfig
+
+
+class ShopConfig(AppConfig):
+    name = "shop"
+
+    def ready(self) -> None:
+        from shop import receivers  # noqa: F401
