@@ -29,7 +29,11 @@ class KeyScope(TextChoices):
 
 
 #: The rights of people that a scope stands for, where a verb asks for one.
-RIGHTS_OF_SCOPES = {KeyScope.DELIVERIES: "manage_deliveries", KeyScope.ERASE: "erase_evidence"}
+RIGHTS_OF_SCOPES = {
+    KeyScope.APPEAL: "appeal_decision",
+    KeyScope.ERASE: "erase_evidence",
+    KeyScope.DELIVERIES: "manage_deliveries",
+}
 
 
 class ApiKey(models.Model):

@@ -4,11 +4,12 @@ import structlog
 from django.core.exceptions import PermissionDenied
 from django.db import DatabaseError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
 from ninja import NinjaAPI, Swagger
 from ninja.errors import HttpError, ValidationError
 
 from queue_core.errors import CallerError, NotPermitted
-from reviewboard.api import bulk, endpoints, lanes, messages, tickets
+from reviewboard.api import appeals, bulk, endpoints, lanes, messages, tickets
 from reviewboard.api.bodies import invalid
 from reviewboard.api.problems import Problem, answer, of_status
 
@@ -29,9 +30,16 @@ api = NinjaAPI(
 )
 api.add_router("/tickets", tickets.router)
 api.add_router("/tickets", bulk.router)
+api.add_router("/tickets", appeals.router)
 api.add_router("", messages.router)
 api.add_router("/lanes", lanes.router)
 api.add_router("", endpoints.router)
+
+
+@csrf_exempt
+def nothing(_request: HttpRequest) -> HttpResponse:
+    """There is no such address."""
+    return answer(Problem("not_found"))
 
 
 @api.exception_handler(Problem)

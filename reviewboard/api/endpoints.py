@@ -94,7 +94,7 @@ def deliveries(
 
 
 @router.get(
-    "/deliveries/{number}", auth=KEY, summary="A delivery", response={200: schemas.DeliveryOut, **failures(404)}
+    "/deliveries/{int:number}", auth=KEY, summary="A delivery", response={200: schemas.DeliveryOut, **failures(404)}
 )
 def delivery(
     request: HttpRequest,  # noqa: ARG001 - Ninja's call
@@ -108,7 +108,7 @@ def delivery(
 
 
 @router.post(
-    "/deliveries/{number}/replay", auth=KEY, summary="Send a delivery again",
+    "/deliveries/{int:number}/replay", auth=KEY, summary="Send a delivery again",
     response={200: schemas.Replayed, **failures(404)},
 )  # fmt: skip
 def replay_one(request: HttpRequest, number: int = Path(..., ge=1, le=LARGEST)) -> dict[str, Any]:

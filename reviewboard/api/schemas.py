@@ -49,6 +49,7 @@ class ProblemOut(Schema):
     limit: int | None = Field(None, description="The limit that was passed, in `unit`.")
     unit: str | None = None
     current_revision: str | None = None
+    reason: str | None = Field(None, description="Why a thing is not possible, as a code.")
     accepted: list[str] | None = None
 
 
@@ -91,6 +92,21 @@ class TicketName(Closed):
 
 class Withdrawn(Schema):
     outcome: Literal["done"]
+    source: str
+    ticket: str
+
+
+class AppealIn(TicketName):
+    statement: Annotated[str, StringConstraints(min_length=1, max_length=4000, pattern=SAYS_SOMETHING)] = Field(
+        description="What the author says against it."
+    )
+    revision: Id | None = Field(None, description="The appeal is refused if another one is current.")
+
+
+class Appealed(Schema):
+    """`known`: this decision was appealed against before, and once is enough."""
+
+    outcome: Literal["opened", "known"]
     source: str
     ticket: str
 

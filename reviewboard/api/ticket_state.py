@@ -39,6 +39,12 @@ def ticket_out(ticket: Ticket, *, now: datetime) -> dict[str, Any]:
     }
 
 
+def decision_that_is_out(ticket: Ticket) -> Decision | None:
+    """The decision in force, if consumers may know of it."""
+    decision = _in_force(ticket)
+    return decision if decision is not None and _is_out(decision) else None
+
+
 def _in_force(ticket: Ticket) -> Decision | None:
     """The last link of the chain; none where it is a recall, which has no verdict."""
     chain = Decision.objects.filter(ticket=ticket, revision=ticket.current_revision, replaced_by__isnull=True)
