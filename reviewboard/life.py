@@ -13,6 +13,7 @@ from queue_core.states import (
     AssignmentEnd,
     AttemptOutcome,
     DeadReason,
+    DecisionWhy,
     ItemKind,
     JobState,
 )
@@ -145,7 +146,11 @@ def _assignment_step(assignment: Assignment, now: datetime) -> LifeStep:
 
 def _decision_step(decision: Decision) -> LifeStep:
     who = decision.person.get_username() if decision.person is not None else _("the model")
-    title = _("Decided %(verdict)s by %(name)s") % {"verdict": decision.verdict or "–", "name": who}
+    if decision.why == DecisionWhy.TAKEN_BACK:
+        return LifeStep(_("Decision taken back by %(name)s") % {"name": who}, Tone.INFO, decision.decided_at)
+    if decision.why == DecisionWhy.RECALL:
+        return LifeStep(_("Decision recalled by %(name)s") % {"name": who}, Tone.WARN, decision.decided_at)
+    title = _("Decided %(verdict)s by %(name)s") % {"verdict": decision.verdict, "name": who}
     return LifeStep(title, Tone.GOOD, decision.decided_at)
 
 

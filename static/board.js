@@ -370,13 +370,26 @@
     if (event.key === "?" && !typing && !event.ctrlKey && !event.metaKey) { event.preventDefault(); return showKeys(); }
     if (!key || mode === "off" || find("dialog[open]")) return;
     if (typing && key !== "ctrl+enter" && mode !== "alt") return;
-    const element = all("[data-key]").find((one) => one.dataset.key === key && !one.disabled && isShown(one));
+    const element = meant(key, event.target);
     if (!element) return;
     event.preventDefault();
     if (performance.now() >= awakeAt) press(element);
   });
 
+  // Who sends while typing the reason of a skip sends that, and decides nothing.
+  function meant(key, target) {
+    const element = all("[data-key]").find((one) => one.dataset.key === key && !one.disabled && isShown(one));
+    const form = key === "ctrl+enter" && target.closest("form");
+    return form && element && form !== element.form ? find("button", form) : element;
+  }
+
   function press(element) {
+    if (element.matches("summary")) {
+      element.click();
+      // What is opened by a key is typed into next; else the letters of a reason would be keys.
+      if (element.parentElement.open) find("textarea, select, input:not([type=hidden])", element.parentElement)?.focus();
+      return;
+    }
     if (element.matches("textarea, select, input:not([type=checkbox], [type=radio], [type=button], [type=submit])")) return element.focus();
     if (element.matches("input[type=radio]")) element.focus();
     element.click();

@@ -1,4 +1,5 @@
 import pytest
+from django.test import Client
 
 from tests.browsing import pages, signed_in
 
@@ -7,7 +8,7 @@ LOGGED_ANSWERS = ("Failed to load resource", "Response Status Error")
 
 
 @pytest.fixture
-def open_page(chromium, live_server, client):
-    """Opens an address as somebody, in a context of its own. What the console complains of fails the test."""
+def open_page(chromium, live_server):
+    """Opens an address as somebody, in a session of its own. What the console complains of fails the test."""
     with pages(chromium, live_server.url, excused=LOGGED_ANSWERS) as open_it:
-        yield lambda path, who, **options: open_it(path, signed_in(client, who, live_server.url), **options)
+        yield lambda path, who, **options: open_it(path, signed_in(Client(), who, live_server.url), **options)
