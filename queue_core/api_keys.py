@@ -12,7 +12,7 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import connection, transaction
 from django.utils.crypto import constant_time_compare
@@ -140,7 +140,7 @@ def charge(key: ApiKey, *, now: datetime, address: str | None = None) -> Allowan
     step = timedelta(minutes=1) / key.rate
     limit = max(key.rate // BURST_SHARE, 1)
     window = step * limit
-    values = {"key": key.pk, "now": now, "step": step, "window": window, "address": address}
+    values: dict[str, Any] = {"key": key.pk, "now": now, "step": step, "window": window, "address": address}
     with connection.cursor() as cursor:
         cursor.execute(CHARGE, values)
         row = cursor.fetchone()

@@ -168,6 +168,17 @@ class Client:
         """The content is gone at the source. Raises ApiError: `not_found`."""
         self._call("POST", "/tickets/withdraw", json=_given(ticket=ticket, source=source))
 
+    def appeal(self, ticket: str, statement: str, *, source: str | None = None, revision: str | None = None) -> str:
+        """Against the decision in force: `opened`, or `known` where it was appealed against before. Raises ApiError:
+        `not_possible`."""
+        body = _given(ticket=ticket, source=source, statement=statement, revision=revision)
+        return str(self._call("POST", "/tickets/appeal", json=body)["outcome"])
+
+    def erase(self, ticket: str, ground: str, *, source: str | None = None) -> str:
+        """Blank the content: `erased` or `already`. Raises ApiError: `preserved` while law keeps it."""
+        body = _given(ticket=ticket, source=source, ground=ground)
+        return str(self._call("POST", "/tickets/erase", json=body)["outcome"])
+
     # --- Out ------------------------------------------------------------------------------------------------------
 
     def ticket(self, ticket: str, *, source: str | None = None) -> dict[str, Any]:

@@ -5,12 +5,13 @@ from django.core.exceptions import PermissionDenied
 from django.db import DatabaseError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
-from ninja import NinjaAPI, Swagger
+from ninja import Swagger
 from ninja.errors import HttpError, ValidationError
 
 from queue_core.errors import CallerError, NotPermitted
-from reviewboard.api import appeals, bulk, endpoints, lanes, messages, tickets
+from reviewboard.api import appeals, bulk, endpoints, erasure, lanes, messages, tickets
 from reviewboard.api.bodies import invalid
+from reviewboard.api.described import DescribedApi
 from reviewboard.api.problems import Problem, answer, of_status
 
 log = structlog.get_logger(__name__)
@@ -20,7 +21,7 @@ DESCRIPTION = """Tickets in, decisions out. Send a key as `Authorization: Bearer
 Every failure is a problem document (`application/problem+json`, RFC 9457) with a `code` that stays as it is. A call
 that got no answer, 429 or 5xx is safe to repeat: a ticket's revision is stored once, however often it is sent."""
 
-api = NinjaAPI(
+api = DescribedApi(
     title="Reviewboard",
     version="1",
     description=DESCRIPTION,
@@ -31,6 +32,7 @@ api = NinjaAPI(
 api.add_router("/tickets", tickets.router)
 api.add_router("/tickets", bulk.router)
 api.add_router("/tickets", appeals.router)
+api.add_router("/tickets", erasure.router)
 api.add_router("", messages.router)
 api.add_router("/lanes", lanes.router)
 api.add_router("", endpoints.router)

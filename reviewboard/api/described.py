@@ -2,8 +2,11 @@
 
 from typing import Any
 
+from ninja import NinjaAPI
+from ninja.openapi.schema import OpenAPISchema
 from pydantic import BaseModel
 
+from reviewboard.api.problems import CONTENT_TYPE
 from reviewboard.api.schemas import ProblemOut
 
 #: What any call may be answered.
@@ -28,3 +31,16 @@ def lines_of(media_types: tuple[str, ...]) -> dict[str, Any]:
 
 def _body(content: dict[str, Any]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
+
+
+class DescribedApi(NinjaAPI):
+    """Says of failures that they are problem documents; ninja would call them plain JSON, as all that it makes."""
+
+    def get_openapi_schema(self, **asked: Any) -> OpenAPISchema:
+        document = super().get_openapi_schema(**asked)
+        for methods in document["paths"].values():
+            for operation in methods.values():
+                for status, response in operation["responses"].items():
+                    if int(status) >= 400 and "application/json" in response.get("content", {}):
+                        response["content"] = {CONTENT_TYPE: response["content"]["application/json"]}
+        return document

@@ -5,7 +5,8 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
-from ninja import Path, Query, Router
+from ninja import Router
+from ninja.params.functions import Path, Query
 
 from queue_core import figures, where
 from queue_core.clock import DATABASE_CLOCK

@@ -4,7 +4,8 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
-from ninja import Query, Router
+from ninja import Router
+from ninja.params.functions import Query
 
 from queue_core import relay
 from queue_core.models.api_keys import KeyScope

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from ninja import Field, Schema
 from pydantic import ConfigDict, StringConstraints
 
+from queue_core.models.preservation import MAX_GROUND
 from queue_core.models.tickets import MAX_ID, MAX_SOURCE
 from queue_core.states import DeadlineKind, Exposure, SourceKind
 from reviewboard.api.problems import CODES
@@ -28,7 +29,7 @@ Moment = Annotated[
 
 
 def _one_of(values: list[str]) -> Any:
-    return Annotated[str, Field(json_schema_extra={"enum": values})]
+    return Annotated[str, Field(json_schema_extra={"enum": [*values]})]
 
 
 class Closed(Schema):
@@ -43,12 +44,13 @@ class ProblemOut(Schema):
     type: str
     title: str
     status: int
-    code: str = Field(json_schema_extra={"enum": sorted(CODES)})
+    code: str = Field(json_schema_extra={"enum": [*sorted(CODES)]})
     detail: str
     field: str | None = Field(None, description="The field that is wrong.")
     limit: int | None = Field(None, description="The limit that was passed, in `unit`.")
     unit: str | None = None
     current_revision: str | None = None
+    until: str | None = Field(None, description="How long content is kept.")
     reason: str | None = Field(None, description="Why a thing is not possible, as a code.")
     accepted: list[str] | None = None
 
@@ -109,6 +111,21 @@ class Appealed(Schema):
     outcome: Literal["opened", "known"]
     source: str
     ticket: str
+
+
+class EraseIn(TicketName):
+    ground: Annotated[str, StringConstraints(min_length=1, max_length=MAX_GROUND, pattern=SAYS_SOMETHING)] = Field(
+        description="Why, for the audit: the law or the author's request. No content."
+    )
+
+
+class ErasedOut(Schema):
+    """`already`: nothing of it was left to erase."""
+
+    outcome: Literal["erased", "already"]
+    source: str
+    ticket: str
+    revisions: int = Field(description="How many were blanked now.")
 
 
 class DecisionOut(Schema):

@@ -4,7 +4,8 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
-from ninja import Query, Router, Status
+from ninja import Router, Status
+from ninja.params.functions import Query
 
 from queue_core import contract
 from queue_core.clock import DATABASE_CLOCK
