@@ -31,7 +31,14 @@ ROTATIONS = [
 
 class EndpointForm(VersionedForm):
     kinds = forms.MultipleChoiceField(
-        label=gettext_lazy("Messages"), choices=KINDS, widget=forms.CheckboxSelectMultiple, initial=["decision"]
+        label=gettext_lazy("Messages"),
+        choices=KINDS,
+        widget=forms.CheckboxSelectMultiple,
+        initial=["decision"],
+        help_text=gettext_lazy(
+            "A new endpoint gets what happens from now on, and nothing of before. What was decided before is read from "
+            "the API (GET /api/v1/decisions), from the first one on or from any number."
+        ),
     )
     lanes = forms.TypedMultipleChoiceField(
         label=gettext_lazy("Lanes"),

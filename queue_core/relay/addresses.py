@@ -29,6 +29,14 @@ PORTS = {"https": 443, "http": 80}
 RESOLVE_WITHIN = 5.0
 #: RFC 6052: an IPv4 address inside an IPv6 one, which a gateway would unwrap.
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+#: RFC 5214: the last half of an IPv6 address that is an IPv4 one, with and without the bit for "unique in the world".
+ISATAP = (0x00005EFE, 0x02005EFE)
+#: Inside all the same, whatever the standard library says of them: site-local addresses, which were given up and are
+#: still routed, the anycast of 6to4 relays, addresses for documents, and the host of an Azure machine, which answers it
+#: on a public number.
+NEVER_PUBLIC = tuple(
+    ipaddress.ip_network(network) for network in ("fec0::/10", "192.88.99.0/24", "3fff::/20", "168.63.129.16/32")
+)
 
 _resolvers = ThreadPoolExecutor(8, thread_name_prefix="resolve")
 
@@ -118,6 +126,8 @@ def _is_public(address: Address) -> bool:
     inner = _inner(address)
     if inner is not None:
         return _is_public(inner)
+    if any(address in network for network in NEVER_PUBLIC):
+        return False
     return address.is_global and not address.is_multicast and not address.is_reserved and not address.is_unspecified
 
 
@@ -125,7 +135,7 @@ def _inner(address: Address) -> ipaddress.IPv4Address | None:
     """The IPv4 address that an IPv6 one stands for."""
     if isinstance(address, ipaddress.IPv4Address):
         return None
-    if address in NAT64:
+    if address in NAT64 or int(address) >> 32 & 0xFFFFFFFF in ISATAP:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)
 

@@ -49,10 +49,12 @@ def test_a_redirect_is_not_followed_whk_01(receiver, other, status) -> None:
     [
         "127.0.0.1", "10.0.0.1", "172.16.5.5", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1",
         "255.255.255.255", "::1", "::", "fe80::1", "fc00::1", "ff02::1", "::ffff:10.0.0.1", "64:ff9b::a00:1",
-        "2002:7f00:1::",
+        "2002:7f00:1::", "2001:0:7f00:1::", "fec0::1", "2606:4700:4700::5efe:a00:1", "2606:4700::200:5efe:a00:1",
+        "::127.0.0.1", "::ffff:0:a00:1", "64:ff9b:1::a00:1", "192.88.99.1", "198.18.0.1", "3fff::1", "168.63.129.16",
+        "2130706433", "0x7f000001", "0177.0.0.1", "127.1",
     ],
 )  # fmt: skip
-def test_an_inner_address_is_refused_however_it_is_written(settings, number) -> None:
+def test_an_inner_address_is_refused_however_it_is_written_whk_03(settings, number) -> None:
     settings.QUEUE_CORE_ALLOWED_NETWORKS = []
     url = f"https://[{number}]/" if ":" in number else f"https://{number}/"
 
