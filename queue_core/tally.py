@@ -160,9 +160,14 @@ def ended(lane_id: int, outcome: str, *, now: datetime, latency: timedelta | Non
     if not number:
         return
     counts = _changes(lane_id, now).counts
-    counts[f"{ENDED}.{outcome}"] += number
-    if latency is not None:
-        counts[f"{LATENCY}.{bucket(latency, LATENCY_ENDS)}"] += number
+    for code in codes_of_an_end(outcome, latency=latency):
+        counts[code] += number
+
+
+def codes_of_an_end(outcome: str, *, latency: timedelta | None) -> list[str]:
+    """The codes of an attempt's end, as `ended` notes them."""
+    of_outcome = f"{ENDED}.{outcome}"
+    return [of_outcome] if latency is None else [of_outcome, f"{LATENCY}.{bucket(latency, LATENCY_ENDS)}"]
 
 
 def bucket(length: timedelta, ends: Sequence[timedelta]) -> int:
@@ -198,8 +203,8 @@ def taken() -> str:
     if noted is None:
         raise transaction.TransactionManagementError("Figures change inside a verb: wrap it in tally.kept().")
     rows = ",".join(
-        f'{{"lane":{lane},"minute":"{minute.isoformat()}","counts":{_text(changes.counts)},'
-        f'"totals":{_text(changes.totals)},"due":{_text(changes.due)}}}'
+        f'{{"lane":{lane},"minute":"{minute.isoformat()}","counts":{as_json(changes.counts)},'
+        f'"totals":{as_json(changes.totals)},"due":{as_json(changes.due)}}}'
         for (lane, minute), changes in noted.items()
     )
     noted.clear()
@@ -214,7 +219,7 @@ SELECT * FROM unnest(%s::bigint[], %s::timestamptz[], %s::jsonb[], %s::jsonb[], 
 
 def _write(noted: Noted) -> None:
     rows = [
-        (lane, minute, _text(changes.counts), _text(changes.totals), _text(changes.due))
+        (lane, minute, as_json(changes.counts), as_json(changes.totals), as_json(changes.due))
         for (lane, minute), changes in noted.items()
     ]
     rows = [row for row in rows if row[2:] != ("{}", "{}", "{}")]
@@ -226,7 +231,7 @@ def _write(noted: Noted) -> None:
         cursor.execute(INSERT, [list(column) for column in zip(*rows, strict=True)])
 
 
-def _text(counter: Counter[str]) -> str:
+def as_json(counter: Counter[str]) -> str:
     """JSON of the entries that are not zero. Codes are our own words, so that nothing needs escaping."""
     return "{" + ",".join(f'"{code}":{number}' for code, number in counter.items() if number) + "}"
 

@@ -9,7 +9,7 @@ Each is a constant, so that it can be prepared and its plan tested (tests/plans)
 #: last. A lock that was waited for gives the row as it stands then. The attempt is read unlocked by the key in the
 #: token: its identity never changes, and its end is written under its job's lock alone.
 #: No state in the search for jobs: the planner might walk an index of states instead of the keys.
-LOCK = """
+_LOCKS = """
 WITH kept_back AS MATERIALIZED (
   SELECT id FROM queue_core_stagerun
   WHERE keeps_back AND accepted_at IS NULL
@@ -28,13 +28,17 @@ job AS MATERIALIZED (
   ORDER BY id FOR NO KEY UPDATE),
 clock AS MATERIALIZED (
   SELECT COALESCE(%(now)s::timestamptz, clock_timestamp()) AS now FROM (SELECT count(*) AS n FROM job) j WHERE n >= 0)
+"""
+
+LOCK = f"""
+{_LOCKS}
 SELECT clock.now, job.*, ticket.seq, ticket.source, ticket.external_id, ticket.source_kind,
        a.id, a.key, a.run_id, a.policy_id, a.run_id IN (SELECT id FROM kept_back)
 FROM clock
 LEFT JOIN job ON TRUE
 LEFT JOIN ticket ON ticket.id = job.ticket_id
 LEFT JOIN queue_core_attempt a ON a.id = ANY(%(attempts)s::bigint[]) AND a.job_id = job.id AND a.fence = job.fence
-"""
+"""  # noqa: S608  put together from constants
 
 #: The reason codes that rejections name.
 GROUNDS = "SELECT code, id FROM queue_core_reasoncode WHERE code = ANY(%(codes)s::text[])"
@@ -85,3 +89,68 @@ INSERT INTO queue_core_figurechange (lane_id, minute, counts, totals, due)
 SELECT * FROM json_to_recordset(%(figures)s::json) AS f(
   lane bigint, minute timestamptz, counts jsonb, totals jsonb, due jsonb)
 """
+
+#: As Python's isoformat says it, which leaves out a fraction of nothing.
+_ISO = """
+to_char(ended.now AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS')
+  || CASE WHEN ended.now = date_trunc('second', ended.now) THEN '' ELSE to_char(ended.now, '.US') END || '+00:00'
+"""
+
+#: A completion all of whose tokens are plain: of one lane and of first rounds, each of another ticket, each good by all
+#: that `rules.judge_completion` asks, each verdict with its ground. Otherwise it writes nothing and counts none. The
+#: rows that are locked are the newest, and so is what it updates, however old the statement's own view of them is by
+#: then: PostgreSQL follows an updated row to its present form.
+COMPLETE_PLAINLY = f"""
+{_LOCKS},
+given AS MATERIALIZED (
+  SELECT * FROM ROWS FROM (json_to_recordset(%(rows)s::json) AS (
+    job bigint, result text, attempt bigint, fence bigint, revision text, key uuid, outcome text, latency interval,
+    scores jsonb, cause text, detail text, model text, request_id text, usage jsonb, ground_code text))
+  WITH ORDINALITY AS x(job, result, attempt, fence, revision, key, outcome, latency, scores, cause, detail, model,
+    request_id, usage, ground_code, place)),
+holds AS MATERIALIZED (
+  SELECT given.*, clock.now, job.lane_id AS lane, ticket.id AS ticket, ticket.seq + 1 AS seq, ticket.source,
+         ticket.external_id, ticket.source_kind, a.policy_id AS policy, a.run_id AS run, ground.id AS ground,
+         CASE WHEN a.run_id IN (SELECT id FROM kept_back) THEN 'kept_back' ELSE 'ready' END AS state
+  FROM clock
+  JOIN job ON job.state = 'LEASED' AND job.round = 1 AND clock.now < job.lease_until
+  JOIN given ON given.job = job.id AND given.fence = job.fence AND given.revision = job.revision
+  JOIN ticket ON ticket.id = job.ticket_id
+  JOIN queue_core_attempt a ON a.id = given.attempt AND a.key = given.key AND a.job_id = job.id AND a.fence = job.fence
+  LEFT JOIN queue_core_reasoncode ground ON ground.code = given.ground_code
+  WHERE given.result = 'APPROVED' OR ground.id IS NOT NULL),
+ended AS MATERIALIZED (
+  SELECT * FROM holds
+  WHERE (SELECT count(DISTINCT ticket) = %(number)s AND count(DISTINCT lane) = 1 FROM holds)),
+closed AS (
+  UPDATE queue_core_attempt a
+  SET ended_at = ended.now, is_committed = TRUE, outcome = ended.outcome, latency = ended.latency,
+      scores = ended.scores, cause = ended.cause, detail = ended.detail, model = ended.model,
+      request_id = ended.request_id, usage = ended.usage
+  FROM ended WHERE a.id = ended.attempt
+  RETURNING ended.job, ended.result, ended.now),
+done AS (
+  UPDATE queue_core_job j SET state = 'DONE', result = closed.result, finished_at = closed.now
+  FROM closed WHERE j.id = closed.job),
+decided AS (
+  INSERT INTO queue_core_decision
+    (ticket_id, revision, job_id, lane_id, verdict, why, attempt_id, reason_code_id, source_kind, automation, policy_id,
+     run_id, decided_at)
+  SELECT ticket, revision, job, lane, result, 'first', attempt, ground, source_kind, %(automation)s, policy, run, now
+  FROM ended ORDER BY place
+  RETURNING id, job_id),
+numbered AS (UPDATE queue_core_ticket t SET seq = ended.seq FROM ended WHERE t.id = ended.ticket),
+told AS (
+  INSERT INTO queue_core_message (ticket_id, lane_id, decision_id, seq, key, kind, body, state, created_at)
+  SELECT ended.ticket, ended.lane, decided.id, ended.seq, gen_random_uuid(), 'decision',
+         jsonb_build_object(
+           'source', ended.source, 'ticket', ended.external_id, 'revision', ended.revision, 'verdict', ended.result,
+           'reason_code', ended.ground_code, 'automation', %(automation)s, 'decision', decided.id,
+           'decided_at', {_ISO}),
+         ended.state, ended.now
+  FROM decided JOIN ended ON ended.job = decided.job_id ORDER BY ended.place),
+figures AS (
+  INSERT INTO queue_core_figurechange (lane_id, minute, counts, totals, due)
+  SELECT lane, date_trunc('minute', now), %(counts)s::jsonb, %(totals)s::jsonb, '{{}}' FROM ended LIMIT 1)
+SELECT count(*) FROM ended
+"""  # noqa: S608  put together from constants

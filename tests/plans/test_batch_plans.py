@@ -54,7 +54,7 @@ KINDS = {
     "outage_since": "timestamptz", "jobs": "bigint[]", "job": "bigint", "lease": "interval", "worker": "text",
     "run": "bigint", "policy": "bigint", "connection": "bigint", "cap": "bigint", "since": "timestamptz",
     "oldest": "bigint", "is_measured": "boolean", "figures": "text", "attempts": "bigint[]", "codes": "text[]",
-    "rows": "text", "decided_at": "text", "automation": "text",
+    "rows": "text", "decided_at": "text", "automation": "text", "number": "bigint", "counts": "text", "totals": "text",
 }  # fmt: skip
 
 #: What each statement has to find its rows by.
@@ -75,6 +75,7 @@ STATEMENTS = {
         "LOCK": ["queue_core_job_pkey", "queue_core_ticket_pkey", "queue_core_attempt_pkey"],
         "GROUNDS": [],
         "WRITE": ["queue_core_job_pkey", "queue_core_ticket_pkey", "queue_core_attempt_pkey"],
+        "COMPLETE_PLAINLY": ["queue_core_job_pkey", "queue_core_ticket_pkey", "queue_core_attempt_pkey"],
     },
 }
 #: Texts that are parts of the statements above.
@@ -118,6 +119,7 @@ def usual_values(lane: Lane) -> dict[str, Any]:
         "run": lane.run_id, "policy": lane.policy_id, "connection": lane.connection_id, "cap": 10_000,
         "since": at(0), "oldest": 0, "is_measured": False, "figures": "[]", "attempts": list(range(1, 51)),
         "codes": ["insult"], "rows": json.dumps([row] * 50), "decided_at": "", "automation": "wholly",
+        "number": 50, "counts": "{}", "totals": "{}",
     }  # fmt: skip
 
 
