@@ -98,3 +98,16 @@ def test_nothing_is_lost_but_the_cut_marks(text: str) -> None:
 
     assert set(html.unescape(plain)) <= set(text)
     assert "<script" not in str(visible(text))
+
+
+def test_the_same_hidden_character_over_and_over_is_one_mark_with_its_number() -> None:
+    assert shown("a" + "\u200b" * 300 + "b") == "a[U+200B ×300]b"
+
+
+def test_a_text_of_hidden_characters_alone_stays_small() -> None:
+    """MOD-15: a page of marks would freeze what it is to protect."""
+    text = str(visible_text("a\u200b" * 100_000))
+
+    assert text.count("hidden-char") == 2_001
+    assert len(text) < 600_000
+    assert "98000 more hidden characters" in text
