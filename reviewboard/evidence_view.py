@@ -1,15 +1,17 @@
-"""Evidence as a page shows it: the words large, other fields beside them, and whether the seal is whole."""
+"""Evidence as a page shows it: the words large, pictures, other fields beside them, and whether the seal is whole."""
 
 import hashlib
 import json
 from dataclasses import dataclass, field
 
 from queue_core.models import Evidence
+from reviewboard.pictures import Picture, picture_of
 
 #: More fields than this are a number, not a list.
 MOST_FIELDS = 60
-#: More characters of one field than this are cut here; the stored bytes are untouched.
-MOST_LENGTH = 20_000
+#: More characters of one field than this are cut here; the stored bytes are untouched. As many as intake takes.
+MOST_LENGTH = 262_144
+MOST_PICTURES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,7 @@ class Content:
 
     text: str = ""
     fields: list[tuple[str, str]] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
     left_out: int = 0
     is_cut: bool = False
     is_sealed: bool = True
@@ -35,14 +38,27 @@ def content_of(evidence: Evidence) -> Content:
         # A body that was changed behind the contract's back is still shown, as it stands.
         return Content(text=evidence.body[:MOST_LENGTH], is_cut=len(evidence.body) > MOST_LENGTH, is_sealed=is_sealed)
     text, rest = _words(body)
-    fields = _fields(rest)
+    pictures, fields = _parted(_fields(rest))
     return Content(
         text=text[:MOST_LENGTH],
         fields=[(name, value[:MOST_LENGTH]) for name, value in fields[:MOST_FIELDS]],
+        pictures=pictures,
         left_out=max(len(fields) - MOST_FIELDS, 0),
         is_cut=len(text) > MOST_LENGTH or any(len(value) > MOST_LENGTH for _name, value in fields),
         is_sealed=is_sealed,
     )
+
+
+def _parted(fields: list[tuple[str, str]]) -> tuple[list[Picture], list[tuple[str, str]]]:
+    """Pictures, and the fields that are none."""
+    pictures, others = [], []
+    for name, value in fields:
+        picture = picture_of(name, value) if len(pictures) < MOST_PICTURES else None
+        if picture is None:
+            others.append((name, value))
+        else:
+            pictures.append(picture)
+    return pictures, others
 
 
 def _words(body: object) -> tuple[str, object]:

@@ -2,12 +2,13 @@
 
 from django.urls import path
 
-from reviewboard.views import account
+from reviewboard.views import account, wellness
 
 urlpatterns = [
     path("sign-in/", account.SignIn.as_view(), name="sign_in"),
     path("sign-out/", account.SignOut.as_view(), name="sign_out"),
     path("signed-in/", account.signed_in, name="signed_in"),
+    path("preferences/shown/", wellness.shown, name="preferences_shown"),
     path("preferences/", account.preferences, name="preferences"),
     path("favicon.ico", account.icon, name="icon"),
     path("language/", account.set_language, name="set_language"),

@@ -42,6 +42,7 @@ class Exposure:
     severe: int
     since_break: timedelta
     severe_since_break: int
+    offers_break: bool
 
 
 def exposure(person: Person, *, now: datetime) -> Exposure:
@@ -54,11 +55,14 @@ def exposure(person: Person, *, now: datetime) -> Exposure:
         ]
     ]
     stretch = _since_break(held, now)
+    since = now - stretch[-1][0] if stretch else timedelta(0)
+    severe = sum(severity >= SEVERE for _taken, _ended, severity in stretch)
     return Exposure(
         items=len(held),
         severe=sum(severity >= SEVERE for _taken, _ended, severity in held),
-        since_break=now - stretch[-1][0] if stretch else timedelta(0),
-        severe_since_break=sum(severity >= SEVERE for _taken, _ended, severity in stretch),
+        since_break=since,
+        severe_since_break=severe,
+        offers_break=_offers_break(person, since, severe),
     )
 
 
@@ -73,7 +77,12 @@ def _since_break(held: Sequence[tuple[datetime, datetime, int]], now: datetime) 
     return stretch
 
 
-def offers_break(person: Person, seen: Exposure) -> bool:
-    """Whether to offer one: after the person's own number of severe items or minutes. 0 is never."""
-    by_time = bool(person.break_minutes) and seen.since_break >= timedelta(minutes=person.break_minutes)
-    return by_time or (bool(person.break_severe) and seen.severe_since_break >= person.break_severe)
+def _offers_break(person: Person, since: timedelta, severe: int) -> bool:
+    """After the person's own number of minutes or of severe items. 0 is never."""
+    by_time = bool(person.break_minutes) and since >= timedelta(minutes=person.break_minutes)
+    return by_time or (bool(person.break_severe) and severe >= person.break_severe)
+
+
+def hidden_categories(person: Person) -> list[str]:
+    """What take next passes over for this person."""
+    return [name.strip() for name in person.hidden_categories.split(",") if name.strip()]

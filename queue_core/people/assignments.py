@@ -53,18 +53,26 @@ def take(item_id: int, *, person: "AbstractUser", clock: Clock) -> Taken:
 
 
 @transaction.atomic
-def take_next(*, person: "AbstractUser", lane_ids: Collection[int] | None = None, clock: Clock) -> Taken:
+def take_next(
+    *,
+    person: "AbstractUser",
+    lane_ids: Collection[int] | None = None,
+    without_categories: Collection[str] = (),
+    clock: Clock,
+) -> Taken:
     """Take the item that needs a person most: by severity, hard deadlines first, then time left.
 
     Never what somebody else holds, nor what the person skipped of late. Rows that another take holds locked are passed
     over, so that two people who ask at once get two items without waiting for each other. `lane_ids` None means all
-    lanes; lanes in which the person holds as many items as one may are left out.
+    lanes; lanes in which the person holds as many items as one may are left out, and tickets of `without_categories`.
     """
     require_somewhere(person, DECIDE)
     lock_people(person.pk)
     now = read_clock(clock, InvalidRequest)
     # A time that was over before the row was locked is still over afterwards, so this test needs no second look.
     free = open_to(_free_items(lane_ids, now), person).exclude(Exists(skipped_by(person.pk, now=now)))
+    if without_categories:
+        free = free.exclude(ticket__category__in=without_categories)
     held = held_number(person.pk, now=now)
     roomy = _in_turn(free.filter(lane__most_held__gt=held), person.pk, now)
     item = roomy.select_for_update(no_key=True, skip_locked=True, of=("self",)).first()

@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from reviewboard.models import Person
+from reviewboard.wellness_form import ShownForm
 
 #: Names that mean a place; the rest of the list are aliases and fixed offsets that know no summer time.
 PLACES = ("Africa/", "America/", "Antarctica/", "Asia/", "Atlantic/", "Australia/", "Europe/", "Indian/", "Pacific/")
@@ -79,7 +80,8 @@ def preferences(request: HttpRequest) -> HttpResponse:
     form = PreferencesForm(person, request.POST if request.method == "POST" else None)
     if not form.is_valid():
         status = 422 if form.is_bound else 200
-        return render(request, "account/preferences.html", {"form": form}, status=status)
+        context = {"form": form, "shown_form": ShownForm(instance=person)}
+        return render(request, "account/preferences.html", context, status=status)
     # Only these three: a right or a name changed meanwhile by an administrator is not written back.
     Person.objects.filter(pk=person.pk).update(**form.cleaned_data)
     with translation.override(form.cleaned_data["language"] or translation.get_language()):

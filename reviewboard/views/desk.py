@@ -28,6 +28,7 @@ from reviewboard.models import Person
 from reviewboard.paging import Order, Page, pager_of, read_page
 from reviewboard.views.access import item_to_decide, job_to_pull, lanes_seen
 from reviewboard.views.permits import needs, person_of
+from reviewboard.wellness import hidden_categories
 
 #: A group of more than this is one line only; its items are behind the line.
 LARGE_GROUP = 10
@@ -161,7 +162,9 @@ def take_next(request: HttpRequest) -> HttpResponse:
     lane = request.POST.get("lane", "")
     named = lanes_seen(request, "decide_item").filter(name=lane) if is_name(lane) else None
     lane_ids = list(named.values_list("pk", flat=True)) if named is not None else None
-    taken = people.take_next(person=person, lane_ids=lane_ids, clock=DATABASE_CLOCK)
+    taken = people.take_next(
+        person=person, lane_ids=lane_ids, without_categories=hidden_categories(person), clock=DATABASE_CLOCK
+    )
     return went(request, taken, person)
 
 

@@ -25,6 +25,7 @@ from reviewboard.views.access import item_of_right, item_to_decide
 from reviewboard.views.desk import KEPT_CLEAR, not_taken
 from reviewboard.views.item import refused, time_left
 from reviewboard.views.permits import needs, person_of
+from reviewboard.wellness import hidden_categories
 
 
 @require_POST
@@ -68,10 +69,10 @@ def _decided_text(resolved: Resolved, item: Item) -> str:
 
 def onward(request: HttpRequest) -> HttpResponse:
     """To the next item where that was asked for, else to the desk."""
-    if request.POST.get("then") != "next":
+    if request.POST.get("then") != "next" or "pause" in request.POST:
         return go(request, reverse("desk"))
     person = person_of(request)
-    taken = people.take_next(person=person, clock=DATABASE_CLOCK)
+    taken = people.take_next(person=person, without_categories=hidden_categories(person), clock=DATABASE_CLOCK)
     if taken.token is not None:
         return go(request, reverse("item", args=[taken.token.item]))
     messages.info(request, not_taken(taken, person))
