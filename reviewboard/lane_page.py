@@ -131,6 +131,10 @@ def checks(reading: LaneReading, *, broker: bool) -> list[Check]:
         _same_policy(reading),
         _desk(reading),
     ]
+    shown = reading.gate.value
+    if shown is not None and shown.run is not None:
+        is_told = any(line.is_rightly for line in shown.lines)
+        found.append(Check(_("Something tells whether it answers rightly."), is_told))
     if reading.others_may_raise is not None:
         others = ngettext("%(number)d other may raise", "%(number)d others may raise", reading.others_may_raise)
         detail = others % {"number": reading.others_may_raise}
@@ -144,7 +148,8 @@ def _health(reading: LaneReading) -> Check:
     if answers is None:
         return Check(text, None, _("no look within a minute"))
     since = _("since %(at)s") % {"at": moment(model.health_since)}
-    return Check(text, answers, since if answers else model.health_detail or since)
+    # Its first line is a sentence of ours; what the server said itself stands behind it.
+    return Check(text, answers, since if answers or not model.health_detail else _(model.health_detail.splitlines()[0]))
 
 
 def _same_policy(reading: LaneReading) -> Check:

@@ -29,12 +29,41 @@ FIELDS = [
 ]
 
 
+#: What each kind of this package speaks to. The name comes first: files and messages use it.
+KINDS = {
+    "local": gettext_lazy("local: the small model that comes along"),
+    "openai-decisions": gettext_lazy("openai-decisions: a Decisions API, asked the policy's questions"),
+    "openai-moderations": gettext_lazy("openai-moderations: a moderation API with categories of its own"),
+    "systemone": gettext_lazy("systemone: a decision-model server, asked the policy's questions"),
+    "http": gettext_lazy("http: a JSON endpoint of your own"),
+}
+
+
 class ConnectionForm(VersionedForm):
-    kind = forms.ChoiceField(label=gettext_lazy("Kind"), choices=lambda: [(kind, kind) for kind in kinds()])
+    kind = forms.ChoiceField(
+        label=gettext_lazy("Kind"),
+        choices=lambda: [(kind, KINDS.get(kind, kind)) for kind in kinds()],
+    )
 
     class Meta:
         model = ModelConnection
         fields = FIELDS
+        help_texts = {
+            "address": gettext_lazy(
+                "Where the server is, with the version of its API, as http://127.0.0.1:8100/v1; for http the endpoint "
+                "itself. Empty: OpenAI's own, and none for local. Or env:NAME_BASE_URL, a variable of the environment."
+            ),
+            "model": gettext_lazy("As the server calls it. Moderations have a usual one."),
+            "key_env": gettext_lazy(
+                "The name of an environment variable that ends in _API_KEY, set where workers, tickers and web run. "
+                "The key itself is never stored. Empty: no key is sent."
+            ),
+            "call_time_limit": gettext_lazy("After this a call is given up. A lane's lease is longer."),
+            "options": gettext_lazy(
+                'A JSON object. For http at least where its scores stand: {"scores": {"insult": "/scores/insult"}}. '
+                "How many calls one worker makes at once: at_once. docs/connections.md has all of them."
+            ),
+        }
 
     def clean(self) -> dict[str, Any]:
         # Lanes before their connection, as claims lock them: the save may have to hold those lanes.

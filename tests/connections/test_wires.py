@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from queue_core.admin.connections import ConnectionForm
 from queue_core.connections import InputRejected, InvalidAnswer, Misconfigured, Verdict, build
 from queue_core.connections.network.options import OptionFault
-from queue_core.connections.network.outcomes import answer_of_status
+from queue_core.connections.network.outcomes import NOT_SENT, answer_of_status
 from queue_core.connections.network.secret import NO_SECRET
 from queue_core.connections.network.sending import Terms, Unreadable, exchange, post_json
 from queue_core.connections.network.transport import BEARER, GuardedTransport, Trail
@@ -155,11 +155,13 @@ def test_a_template_is_filled_and_a_tickets_text_is_never_read_for_places(model:
 def test_a_refused_connection_an_unknown_host_and_a_failed_handshake_were_surely_not_executed(
     model: RunningServer,
 ) -> None:
+    sentences = [sentence for _error, sentence in NOT_SENT]
     addresses = ["http://127.0.0.1:9", "http://no-such-host.invalid", model.url.replace("http:", "https:")]
     for kind in WIRES:
         for address in addresses:
             [answer] = answers(adapter(kind, address), [asked(1, limit=10)])
             assert answer.outcome == "unavailable", (kind, address, answer)
+            assert answer.detail in sentences, (kind, address, answer)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import re
+import socket
+import ssl
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -26,6 +28,7 @@ from queue_core.connections.retry_after import parse_retry_after
 
 #: The package that reads HTTP below the client's own exceptions.
 PARSER = "h11"
+DEEPEST = 10
 #: Stored with the attempt and its lane's hold as they are; marked so that pages may translate them.
 SENTENCES: dict[MisconfiguredKind, str] = {
     MisconfiguredKind.NO_KEY: gettext_noop(
@@ -119,7 +122,7 @@ def answer_of_failure(error: BaseException, trail: Trail, *, limit: timedelta) -
         return InvalidAnswer("The answer is packed, which was not asked for.")
     # Headers that no request may have are found while they are put together.
     if not trail.is_sent or isinstance(error, httpx2.LocalProtocolError):
-        return Unavailable(f"The request was not sent: {name}")
+        return Unavailable(_why_not_sent(error))
     if trail.status is not None:
         if isinstance(error, TimeoutError | httpx2.TimeoutException | asyncio.TimeoutError):
             return InvalidAnswer("The answer did not end within the time limit.")
@@ -131,14 +134,39 @@ def answer_of_failure(error: BaseException, trail: Trail, *, limit: timedelta) -
     return TimedOut(f"The connection broke after the request was sent: {name}", after=limit)
 
 
+#: Why no connection was made, the first that fits. Told at the lane and at the connection: each wants another act.
+NOT_SENT: tuple[tuple[type[BaseException], str], ...] = (
+    (ConnectionRefusedError, gettext_noop("Nothing listens at the model's address: the connection was refused.")),
+    (socket.gaierror, gettext_noop("The host in the model's address is not known.")),
+    (ssl.SSLCertVerificationError, gettext_noop("The certificate of the model server is not accepted.")),
+    (ssl.SSLError, gettext_noop("No secure connection could be made: does the model server speak https?")),
+    (TimeoutError, gettext_noop("The model's host does not answer: no connection within the time limit.")),
+    (httpx2.TimeoutException, gettext_noop("The model's host does not answer: no connection within the time limit.")),
+)
+
+
+def _why_not_sent(error: BaseException) -> str:
+    causes = _causes(error)
+    for kind, sentence in NOT_SENT:
+        if any(isinstance(cause, kind) for cause in causes):
+            return sentence
+    return f"The request was not sent: {type(error).__name__}"
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """The error and what it rose from, whether that was said or not."""
+    found: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and len(found) < DEEPEST:
+        found.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    return found
+
+
 def _is_no_http(error: BaseException) -> bool:
     """Whether bytes came that the parser refused. A connection that ended without an answer is the same exception."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if any(type(part).__module__.partition(".")[0] == PARSER for part in cause.args):
-            return True
-        cause = cause.__cause__
-    return False
+    parts = [part for cause in _causes(error) for part in cause.args]
+    return any(type(part).__module__.partition(".")[0] == PARSER for part in parts)
 
 
 def misconfigured(kind: MisconfiguredKind, said: str = "", **common: Any) -> Misconfigured:
