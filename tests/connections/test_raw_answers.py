@@ -1,4 +1,4 @@
-"""Bytes that a server, a proxy or a stranger may send: each has one outcome, on every wire."""
+"""Bytes that a server, a proxy or a stranger may send: each has one outcome, on every wire (BRK-03)."""
 
 import gzip
 import json

@@ -81,7 +81,7 @@ def test_answers_that_spend_the_budget_die_together() -> None:
 
 
 def test_a_silence_of_several_tickets_at_once_spends_nobodys_last_attempt() -> None:
-    """One by one the first would die before a second timeout showed that it was the model."""
+    """BRK-08: one by one the first would die before a second timeout showed that it was the model."""
     lane, tokens = lane_with(3, max_attempts=1)
 
     answers = ramp.end_badly_together(ends_of(tokens), outcome=AttemptOutcome.TIMEOUT, clock=clock(3))
