@@ -9,6 +9,7 @@ from queue_core.models import Appeal, Assignment, Decision, Item, ItemPass, Seco
 from queue_core.states import DecisionWhy, ItemKind
 from queue_core.what_if import Proposal, proposal_for
 from reviewboard.item_forms import DecideForm, HandOverForm, PassForm, RequeueForm, token_of
+from reviewboard.keeping_forms import LookForm
 from reviewboard.models import Person
 from reviewboard.policy_page import proposal_text
 
@@ -24,6 +25,7 @@ def forms_of(item: Item, person: Person) -> dict[str, Any]:
     filled = {**token, **_proposed(proposal), **_taken_back(item, person)}
     return {
         "token": token,
+        "look_form": look_form(item, person, token),
         "form": DecideForm(initial=filled, item=item),
         "proposal": proposal_text(proposal) if proposal else "",
         "requeue_form": RequeueForm(initial=token, auto_id="id_requeue_%s") if may_requeue else None,
@@ -31,6 +33,13 @@ def forms_of(item: Item, person: Person) -> dict[str, Any]:
         "skip_form": PassForm(initial=token, auto_id="id_skip_%s"),
         "escalate_form": None if item.for_leads else PassForm(initial=token, auto_id="id_escalate_%s"),
     }
+
+
+def look_form(item: Item, person: Person, token: dict[str, Any]) -> LookForm | None:
+    """For restricted content, and one who may see it."""
+    if not item.job.evidence.is_restricted or not people.may(person, "view_restricted", item.lane_id):
+        return None
+    return LookForm(initial=token, auto_id="id_look_%s")
 
 
 def _proposed(proposal: Proposal | None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("reviewboard.urls_bulk")),
     path("", include("reviewboard.urls_deliveries")),
     path("", include("reviewboard.urls_audit")),
+    path("", include("reviewboard.urls_keeping")),
     path("", include("reviewboard.urls_uploads")),
     path("metrics", metrics.metrics, name="metrics"),
     path("admin/", admin.site.urls),

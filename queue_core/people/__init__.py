@@ -35,6 +35,7 @@ from queue_core.people.group_requeue import (
     preview,
     requeue_group,
 )
+from queue_core.people.keeping import LiftOutcome, erase_content, lift, preserve
 from queue_core.people.outcomes import (
     Appealed,
     AppealOutcome,
@@ -52,6 +53,7 @@ from queue_core.people.outcomes import (
 from queue_core.people.passing import escalate, escalate_item, hand_over, hand_over_item, skip
 from queue_core.people.pulling import pull
 from queue_core.people.resolving import MOST_NOTE, resolve, resolve_requeue
+from queue_core.people.restricting import look, report, restrict_and_leave
 from queue_core.people.rights import (
     lanes_where_may,
     may,
@@ -80,6 +82,7 @@ __all__ = [
     "GroupRequeued",
     "Held",
     "HoldingOutcome",
+    "LiftOutcome",
     "Reach",
     "ResolveOutcome",
     "Resolved",
@@ -91,6 +94,7 @@ __all__ = [
     "appeal",
     "before_the_deadline",
     "correct",
+    "erase_content",
     "escalate",
     "escalate_item",
     "extend",
@@ -105,6 +109,8 @@ __all__ = [
     "in_use",
     "keep_version",
     "lanes_where_may",
+    "lift",
+    "look",
     "may",
     "may_somewhere",
     "may_work_on",
@@ -112,14 +118,17 @@ __all__ = [
     "on_what",
     "open_items",
     "open_to",
+    "preserve",
     "preview",
     "pull",
     "reach",
+    "report",
     "requeue_group",
     "require",
     "require_somewhere",
     "resolve",
     "resolve_requeue",
+    "restrict_and_leave",
     "rights_for",
     "skip",
     "supply",

@@ -5,21 +5,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from queue_core import audit, people
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Attempt, Decision, Item
 from queue_core.states import DecisionWhy, ItemEnd, ItemKind
-from reviewboard.evidence_view import Content, content_of
 from reviewboard.item_page import forms_of, keep_key, kept_before, said_before, undo_of
 from reviewboard.item_text import outcome_text, score_lines, why_here
 from reviewboard.live import LiveVersion, page_or_partial, wants_partial
 from reviewboard.models import Person
+from reviewboard.reading import content_to_read, note_look
 from reviewboard.shapes import Conflict
 from reviewboard.views.access import item_to_decide
 from reviewboard.views.desk import KEPT_CLEAR
@@ -37,6 +35,7 @@ def item(request: HttpRequest, pk: int) -> HttpResponse:
     context: dict[str, Any] = {"nav": "desk", "item": found, "holding": standing}
     if not wants_partial(request):
         context |= whole_page(request, found, person, standing)
+        note_look(request, found, context["content"], person)
     return page_or_partial(request, TEMPLATE, "live", context, version=version)
 
 
@@ -72,7 +71,7 @@ def whole_page(request: HttpRequest, item: Item, person: Person, holding: Holdin
         "scores": score_lines(answer),
         "answer": answer,
         "decisions": decisions_of(item),
-        "content": shown_content(item, person, holding),
+        "content": content_to_read(item.job.evidence, person, item.lane),
         "keep_key": keep_key(item),
         "kept_before": kept_before(item, person) if holding.is_yours else "",
         "undo": undo_of(person, DATABASE_CLOCK.now()),
@@ -94,38 +93,27 @@ def decisions_of(item: Item) -> list[Decision]:
     return list(chain.select_related("person", "reason_code").order_by("pk"))
 
 
-def shown_content(item: Item, person: Person, holding: Holding) -> Content | None:
-    """What this reader may see of the content; None for restricted evidence without the right or the need.
-
-    Restricted evidence is for its item's holder only, and its reading is on record before the bytes leave.
-    """
-    evidence = item.job.evidence
-    if evidence.is_restricted:
-        if not (holding.is_yours and people.may(person, "view_evidence")):
-            return None
-        with transaction.atomic():
-            audit.record(
-                "evidence.read", now=DATABASE_CLOCK.now(), actor=person, subject=item, lane=item.lane,
-                reason="restricted evidence shown to the item's holder",
-            )  # fmt: skip
-    return content_of(evidence)
-
-
 def refused(
     request: HttpRequest, pk: int, *, status: int, changed: dict[str, Any] | None = None, typed: str = ""
 ) -> HttpResponse:
     """The item as it is now, with what was typed: 409 says what changed, 422 what to correct."""
-    found, person, now = item_to_decide(request, pk), person_of(request), DATABASE_CLOCK.now()
-    holding = Holding.of(found, person, now)
-    context: dict[str, Any] = {"nav": "desk", "item": found, "holding": holding, "as_of": now}
-    context |= whole_page(request, found, person, holding)
-    context |= {"live_version": str(LiveVersion.of(now, holding, found.closed_as))}
+    context = page_of(request, pk)
+    found, holding = context["item"], context["holding"]
     context |= {"typed": [(_("Your note"), typed)] if typed and not holding.is_yours else []}
     if status == 409:
         context["conflict"] = conflict_of(found, holding, context["decisions"])
     context |= changed or {}
     template = f"{TEMPLATE}#work" if wants_partial(request) else TEMPLATE
     return render(request, template, context, status=status)
+
+
+def page_of(request: HttpRequest, pk: int) -> dict[str, Any]:
+    """What the whole page shows, as an answer to an act."""
+    found, person, now = item_to_decide(request, pk), person_of(request), DATABASE_CLOCK.now()
+    holding = Holding.of(found, person, now)
+    version = str(LiveVersion.of(now, holding, found.closed_as))
+    context: dict[str, Any] = {"nav": "desk", "item": found, "holding": holding, "as_of": now, "live_version": version}
+    return context | whole_page(request, found, person, holding)
 
 
 def time_left(request: HttpRequest, pk: int, *, status: int) -> HttpResponse:

@@ -18,15 +18,16 @@ from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Assignment, Attempt, AuditEntry, Decision, Delivery, Item, Job, LateAnswer, Message
 from queue_core.states import ActOutcome, DeadlineKind, JobState
 from reviewboard import effect_text
-from reviewboard.evidence_view import content_of
 from reviewboard.item_text import score_lines
 from reviewboard.lengths import DEADLINES, length_of
 from reviewboard.life import MOST_ATTEMPTS, Ledger, life_of
 from reviewboard.live import LiveVersion, page_or_partial, wants_partial
 from reviewboard.models import Person
+from reviewboard.reading import content_to_read, note_look
 from reviewboard.shapes import Conflict
 from reviewboard.views.access import job_to_move, job_to_view
 from reviewboard.views.item_chain import chain_acts
+from reviewboard.views.keeping import RIGHTS as KEEPING
 from reviewboard.views.permits import needs, person_of
 from reviewboard.where_text import mover, sentence
 
@@ -52,6 +53,7 @@ def job(request: HttpRequest, pk: int) -> HttpResponse:
     context: dict[str, Any] = {"nav": "jobs", "job": found, **_standing(standing)}
     if not wants_partial(request):
         context |= _whole_page(found, person_of(request), now)
+        note_look(request, found, context["content"], person_of(request))
     return page_or_partial(request, TEMPLATE, "live", context, version=version)
 
 
@@ -81,7 +83,8 @@ def _whole_page(job: Job, person: Person, now: datetime) -> dict[str, Any]:
         "scores": score_lines(answer),
         "effect_lines": effect_text.of_job(figures.effects_of_job(job)),
         "item": item if people.may(person, "decide_item", job.lane_id) else None,
-        "content": content_of(job.evidence) if may_read and not job.evidence.is_restricted else None,
+        "content": content_to_read(job.evidence, person, job.lane),
+        "may_keep": any(people.may(person, right, job.lane_id) for right in KEEPING),
         "late_answers": LateAnswer.objects.filter(job=job).order_by("-pk")[:MOST_ROWS],
         "sent": _messages(job),
         "is_hard": job.ticket.deadline_kind == DeadlineKind.HARD,

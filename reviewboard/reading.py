@@ -1,0 +1,23 @@
+"""Evidence read by people: who may, and that each look is on record before it is shown."""
+
+from django.http import HttpRequest
+
+from queue_core import people
+from queue_core.clock import DATABASE_CLOCK
+from queue_core.models import Evidence, Item, Job, Lane
+from queue_core.people import restricting
+from reviewboard.evidence_view import Content, content_of
+from reviewboard.models import Person
+
+
+def content_to_read(evidence: Evidence, person: Person, lane: Lane) -> Content | None:
+    """What a page may show of itself. Restricted evidence never: that is asked for, with a purpose."""
+    if evidence.is_restricted or not people.may(person, restricting.READ, lane):
+        return None
+    return content_of(evidence)
+
+
+def note_look(request: HttpRequest, subject: Item | Job, content: Content | None, person: Person) -> None:
+    """One entry for each page that is opened. After a refused act it is the same look; polls show nothing."""
+    if request.method == "GET" and content is not None and not content.is_erased:
+        restricting.note_reading(subject, person=person, lane=subject.lane, clock=DATABASE_CLOCK)
