@@ -10,6 +10,7 @@ from queue_core.clock import DATABASE_CLOCK
 from queue_core.ledger.rules import Rule, in_sql
 from queue_core.models import Lane
 from queue_core.states import NOT_OPEN_SQL
+from queue_core.where import Layer
 
 STANDING = """
 SELECT l.id FROM queue_core_lane l
@@ -24,7 +25,7 @@ WHERE l.id = ANY(%(ids)s::bigint[]) AND (
              WHERE o.lane_id = l.id AND o.ended_at IS NULL AND o.id IS DISTINCT FROM l.hold_id))
 """
 
-#: What is open while nothing waits for delivery: work of the machine, and work of people on jobs that ended.
+#: What is open but for what only waits for delivery: work of the machine, and work of people on jobs that ended.
 OPEN = f"""
 SELECT j.lane_id, count(*) FROM queue_core_job j
 WHERE j.lane_id = ANY(%s::bigint[]) AND (
@@ -45,7 +46,7 @@ def layers_apart(ids: Sequence[int]) -> set[int]:
     with connection.cursor() as cursor:
         cursor.execute(OPEN, [exact])
         opened = dict(cursor.fetchall())
-    return {pk for pk in exact if tables[pk].total != opened.get(pk, 0)}
+    return {pk for pk in exact if tables[pk].total - tables[pk].count_of(Layer.DELIVERY) != opened.get(pk, 0)}
 
 
 RULES = (

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from django.db import connection, models
@@ -38,6 +39,7 @@ def in_sql(statement: str, **params: Any) -> Look:
 
 def rules() -> tuple[Rule, ...]:
     """All rules, tables in the order in which they are read: what is pointed at before what points."""
-    from queue_core.ledger import decisions, figures, intake, items, jobs, lanes, links
+    from queue_core.ledger import decisions, deliveries, figures, intake, items, jobs, lanes, links
 
-    return (*lanes.RULES, *intake.RULES, *jobs.RULES, *decisions.RULES, *items.RULES, *figures.RULES, *links.rules())
+    found = (lanes.RULES, intake.RULES, jobs.RULES, decisions.RULES, deliveries.RULES, items.RULES, figures.RULES)
+    return (*chain.from_iterable(found), *links.rules())

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator
 from io import StringIO
+from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 
-from queue_core import contract, figures, people
+from queue_core import contract, figures, people, relay
 from queue_core.contract import Ending
 from queue_core.ledger import audit, rules
 from queue_core.ledger.auditor import confirmed, judged
-from queue_core.models import Hold, Job, Lane
+from queue_core.models import Delivery, DeliveryTry, Endpoint, Hold, Job, Lane
 from queue_core.states import LeaseToken
 from tests.factories import (
     at,
@@ -90,6 +91,14 @@ DAMAGE: list[tuple[str, str]] = [
     ("decision_message", ("UPDATE queue_core_message SET body = jsonb_set(body, '{verdict}', '\"REJECTED\"')"
                          " WHERE kind = 'decision' AND ticket_id = %(done_ticket)s")),
     ("message_kept_back", "UPDATE queue_core_message SET state = 'kept_back' WHERE ticket_id = %(done_ticket)s"),
+    ("message_deliveries", "DELETE FROM queue_core_delivery WHERE id = %(delivery)s"),
+    ("delivery_place", "UPDATE queue_core_delivery SET number = number + 1 WHERE id = %(delivery)s"),
+    ("delivery_place", "UPDATE queue_core_delivery SET ticket_id = %(waiting_ticket)s WHERE id = %(delivery)s"),
+    ("delivery_state", "UPDATE queue_core_deliverytry SET outcome = 'failed' WHERE delivery_id = %(delivery)s"),
+    ("delivery_state", ("UPDATE queue_core_message SET state = 'withdrawn' WHERE id IN (SELECT message_id FROM"
+                       " queue_core_delivery WHERE state = 'pending')")),
+    ("delivery_tries", "UPDATE queue_core_delivery SET tries = tries + 1 WHERE id = %(delivery)s"),
+    ("delivery_tries", "DELETE FROM queue_core_deliverytry WHERE delivery_id = %(delivery)s"),
     ("item_place", "UPDATE queue_core_item SET ticket_id = %(done_ticket)s WHERE job_id = %(manual)s"),
     ("item_needed", "UPDATE queue_core_item SET kind = 'dead' WHERE job_id = %(manual)s"),
     ("item_needed", "UPDATE queue_core_item SET closed_at = NULL, closed_as = NULL WHERE job_id = %(requeued)s"),
@@ -139,6 +148,7 @@ def scene(django_db_setup: None, django_db_blocker) -> Iterator[Scene]:
 
 def staged() -> Scene:
     lane, other, reviewer, lead = make_lane(), make_lane(cap=None), rita(), leo()
+    endpoint = Endpoint.objects.create(name="shop", address="https://shop.test/", kinds=["decision"], created_at=at(0))
     done, requeued, decided = done_job(lane), requeued_job(lane, lead), done_job(lane, result="MANUAL")
     assignment = decide(decided, reviewer)
     late_answer(done)
@@ -158,9 +168,24 @@ def staged() -> Scene:
         "pulled": pulled_job(lane, lead).pk,
         "decided": decided.pk,
         "assignment": assignment,
+        "delivery": delivered(done, endpoint),
     }
     figures.fold()
     return rows
+
+
+def delivered(job: Job, endpoint: Endpoint) -> int:
+    """The delivery of a job's decision, taken by its consumer. Those of the other decisions wait."""
+    relay.number_messages(clock=clock(70))
+    delivery = Delivery.objects.get(endpoint=endpoint, ticket=job.ticket, kind="decision")
+    key = uuid4()
+    DeliveryTry.objects.create(
+        delivery=delivery, number=1, lease=key, started_at=at(71), ended_at=at(72), outcome="delivered", status=204
+    )
+    Delivery.objects.filter(pk=delivery.pk).update(
+        state="delivered", tries=1, ended_at=at(72), last_outcome="delivered", last_status=204
+    )
+    return delivery.pk
 
 
 def requeued_job(lane: Lane, lead) -> Job:
