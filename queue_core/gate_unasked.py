@@ -19,9 +19,10 @@ SHARE_SHIFT = 0.3
 def judge_unasked(run: StageRun, *, now: datetime) -> None:
     """Give a run that is about to begin the limits that its stage leaves empty, where there is what they need.
 
-    They are part of its snapshot: what is made known later counts from the next run on.
+    They are part of its snapshot: what is made known later counts from the next run on. Shares gate a raise, and the
+    last stage has none; known answers can put it on hold too.
     """
     if run.max_wrong_ratio is None and KnownAnswer.objects.filter(lane_id=run.lane_id, is_active=True).exists():
         run.max_wrong_ratio = WRONG_RATIO
-    if run.max_share_shift is None and usual(run, now=now) is not None:
+    if run.max_share_shift is None and not run.is_last and usual(run, now=now) is not None:
         run.max_share_shift = SHARE_SHIFT

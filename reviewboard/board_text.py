@@ -144,9 +144,15 @@ def _hold_cause(found: LaneFigures) -> str:
 
 
 def next_step(  # noqa: C901  one case a state
-    found: LaneFigures, state: LaneState, *, may_raise: bool, may_close: bool, on_page: bool = False
+    found: LaneFigures,
+    state: LaneState,
+    *,
+    may_raise: bool,
+    may_close: bool,
+    on_page: bool = False,
+    is_broken: bool = False,
 ) -> NextStep:
-    """The one thing to do, and who may."""
+    """The one thing to do, and who may. `is_broken`: the gate was read, and a line of it does not pass."""
     page = "" if on_page else lane_url(found.lane)
     url = f"{page}#raise"
     who = _("You may do this.") if may_raise else _("A lead may do this.")
@@ -178,6 +184,9 @@ def next_step(  # noqa: C901  one case a state
         if model_answers(found.lane.connection, found.now) is False:
             text = _("Stage %(number)d has run its time, but the model does not answer its health check. Wait for it.")
             return NextStep(text % {"number": run.number})
+        if is_broken:
+            text = _("Stage %(number)d has run its time, but the gate does not pass: see what is missing, or hold.")
+            return NextStep(text % {"number": run.number}, _("What is missing"), f"{page}#raise", is_yours=may_raise)
         text = _("Stage %(number)d has run its time. Look at the gate; then raise the stage.")
         # The panel of an open page rests on figures of before: another address makes the browser read it again.
         url = f"?soaked={run.pk}#raise" if on_page else url

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 from queue_core import figures, people, ramp, where
 from queue_core.figures.panels import read_panel
 from queue_core.forecast.dry_run import dry_run
-from queue_core.gate import GateReading
+from queue_core.gate import GateReading, GateVerdict
 from reviewboard import (
     board_text,
     broker,
@@ -73,11 +73,12 @@ def live_context(request: HttpRequest, reading: LaneReading, *, is_broker_there:
     """The polled part: text and figures only."""
     state = figures.state_of(reading.figures)
     shown = reading.gate.value
+    is_broken = shown is not None and shown.run is not None and shown.verdict == GateVerdict.BAD
     lane = reading.lane
     rights = {"may_raise": may(request, "raise_stage", lane), "may_close": may(request, "manage_outage", lane)}
     live = {
         "headline": board_text.headline(reading.figures, state, level=1),
-        "step": board_text.next_step(reading.figures, state, **rights, on_page=True),
+        "step": board_text.next_step(reading.figures, state, **rights, on_page=True, is_broken=is_broken),
         "outage": outage_text.open_line(reading.figures),
         "figures": board_text.four_figures(reading.figures),
         "bar": board_text.bar(reading.figures),
