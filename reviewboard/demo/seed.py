@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 from queue_core import audit, lanes, roles
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.lanes import StagePlan
-from queue_core.models import AuditEntry, Job, Lane, ModelConnection, Outage, ReasonCode
-from queue_core.states import Exposure, JobState
+from queue_core.models import AuditEntry, Job, KnownAnswer, Lane, ModelConnection, Outage, ReasonCode, Stage
+from queue_core.states import Exposure, JobState, Result
 from queue_core.usual_policies import LOCAL_RULES
 from reviewboard.demo.people import make_cast
 from reviewboard.demo.story import DOWN, Arrival, Story, StoryClock
@@ -33,6 +33,13 @@ PLAN = (
     StagePlan(2, "trickle", cap=4, soak_completions=15, soak_time=12 * SECOND, least_sample=10),
     StagePlan(3, "half", cap=8, soak_completions=15, soak_time=12 * SECOND, least_sample=10),
     StagePlan(4, "steady", cap=20, soak_completions=0, soak_time=timedelta(0), least_sample=10),
+)
+#: Of our own, and far from any doubt of the local model.
+KNOWN = (
+    ("You are a stupid, worthless idiot.", Result.REJECTED),
+    ("Shut up, you moron, nobody wants you here.", Result.REJECTED),
+    ("Thank you, the parcel arrived on time.", Result.APPROVED),
+    ("The recipe worked well, we had it for dinner.", Result.APPROVED),
 )
 #: How many posts come in at which time of the story; the rest wait tonight.
 POSTS_BEFORE, POSTS_IN_YESTERDAYS_OUTAGE, POSTS_TODAY = 12, 20, 26
@@ -88,6 +95,7 @@ def prepare(progress: Progress = lambda _text: None) -> None:
     progress(_("The second lane, at stage 2"))
     _play_reviews(reviews_lane, cast, now)
     _recover(posts_lane, now)
+    _write_known_answers([posts_lane, reviews_lane])
     audit.record(SEEDED, now=DATABASE_CLOCK.now(), actor=None, subject=posts_lane, lane=posts_lane)
 
 
@@ -224,6 +232,16 @@ def _play_reviews(lane: Lane, cast: dict[str, Person], now: datetime) -> None:
     story.raise_stage(lane, cast["lead"], "The probe was clean.")
     story.work(lane)
     _arrive(story, lane, _take(texts, 30), now - 15 * MINUTE, now - SECOND, source="shop", lasts=6 * HOUR)
+
+
+def _write_known_answers(lanes_to_ask: Sequence[Lane]) -> None:
+    """What tells a model that is up, fast and wrong: asked at the start of each stage from now on, and each minute."""
+    Stage.objects.filter(lane__in=lanes_to_ask).update(known_every=MINUTE)
+    KnownAnswer.objects.bulk_create(
+        KnownAnswer(lane=lane, title=text, text=text, expected=expected)
+        for lane in lanes_to_ask
+        for text, expected in KNOWN
+    )
 
 
 def _recover(lane: Lane, now: datetime) -> None:

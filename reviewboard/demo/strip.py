@@ -23,8 +23,9 @@ LOOK_AT: dict[str, Text] = {
         "Down: calls are refused. A lane that runs puts itself on hold after five of them; no ticket loses an attempt."
     ),
     DemoModel.Condition.WRONG: gettext_lazy(
-        "Wrong: quick and healthy, and every answer turned round. No error shows it: look at “Does it answer rightly” "
-        "in the gate of a lane that runs, put the lane on hold and recall what the run decided."
+        "Wrong: quick and healthy, and every answer turned round. No error shows it, but known answers do: they are "
+        "asked each minute, see “Does it answer rightly” in the gate. A lane that runs then puts itself on hold; "
+        "recall what the run decided."
     ),
 }
 

@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 
 from queue_core.clock import DATABASE_CLOCK
-from queue_core.models import Attempt, Decision, Item, Job, Lane, Outage
+from queue_core.connections.local import weights
+from queue_core.models import Attempt, Decision, Item, Job, KnownAnswer, Lane, Outage
 from queue_core.states import HoldReason, JobState
 from reviewboard.demo import seed
 
@@ -48,6 +49,16 @@ def test_a_second_lane_runs_at_stage_two_and_about_a_dozen_items_wait(seeded: li
     assert reviews.run is not None
     assert reviews.run.number == 2
     assert 10 <= Item.objects.filter(closed_at__isnull=True).count() <= 25
+
+
+@pytest.mark.django_db
+def test_known_answers_that_the_real_model_gives_wait_for_the_next_stage(seeded: list[str]) -> None:
+    known = list(KnownAnswer.objects.filter(lane__name="posts"))
+    scores = weights().predict([one.text for one in known])
+
+    assert len(known) == 4
+    assert all((score >= 0.85) == (one.expected == "REJECTED") for one, score in zip(known, scores, strict=True))
+    assert all(score >= 0.85 or score < 0.45 for score in scores)
 
 
 @pytest.mark.django_db
