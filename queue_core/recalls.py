@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractUser
 
 RIGHT = "recall_decision"
-#: Decisions recalled in one transaction, while the lane's lock is held.
-CHUNK = 200
+#: Decisions recalled in one transaction. Claims wait for the lane's lock meanwhile, so it is about 100 ms of work.
+CHUNK = 50
 #: Chunks of one recall in one tick.
-CHUNKS_A_TICK = 5
+CHUNKS_A_TICK = 20
 #: More than this at once is more than anybody has looked into: a narrower filter is asked for.
 MOST = 200_000
 #: Whose messages were read is told of no more than this many decisions in a preview.

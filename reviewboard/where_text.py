@@ -128,8 +128,8 @@ def _connection_cap(params: Params) -> str:
 
 def _rate(params: Params) -> str:
     text = ngettext(
-        "The stage's rate is spent: %(number)d claim a minute.",
-        "The stage's rate is spent: %(number)d claims a minute.",
+        "The stage's rate is spent: %(number)d claim per minute.",
+        "The stage's rate is spent: %(number)d claims per minute.",
         params["value"],
     )
     return text % {"number": params["value"]}

@@ -141,7 +141,7 @@ def stages() -> list[StageStep]:
             "Trickle",
             "current",
             "10",
-            "60 claims a minute",
+            "60 claims per minute",
             soak=[Progress("Completions", "14 of 20 completions", 14, 20), Progress("Time", "5 of 5 minutes", 5, 5)],
         ),
         StageStep(3, "Half", "next", "50"),
