@@ -1,5 +1,6 @@
 """Cells that no spreadsheet runs as a formula."""
 
+import re
 from typing import Any
 
 #: Where a cell begins with one of these it may be run (OWASP, "CSV injection"): also the wide forms that some programs
@@ -9,9 +10,17 @@ DANGEROUS = ("=", "+", "-", "@", "\t", "\r", "\n", "\N{FULLWIDTH EQUALS SIGN}", 
 #: What they pass over before looking.
 PASSED_OVER = " \u00a0\ufeff"
 
+#: Within a text: where a spreadsheet of another country parts cells, at its own separator and then, since the quotes no
+#: longer stand where a cell begins, at line ends too.
+_PARTED = re.compile(rf"""([;\t\r\n]["'\s{PASSED_OVER}]*)(?=[{re.escape("".join(DANGEROUS[:4] + DANGEROUS[7:]))}])""")
+
 
 def safe_cell(value: Any) -> Any:
-    """A text that would be run as a formula begins with an apostrophe instead. Numbers stay numbers."""
-    if isinstance(value, str) and value.lstrip(PASSED_OVER).startswith(DANGEROUS):
-        return f"'{value}"
-    return value
+    """A text that would be run as a formula begins with an apostrophe instead, and so does a part of it that would be.
+
+    Numbers stay numbers.
+    """
+    if not isinstance(value, str):
+        return value
+    text = _PARTED.sub(r"\1'", value)
+    return f"'{text}" if value.lstrip(PASSED_OVER).startswith(DANGEROUS) else text
