@@ -27,11 +27,11 @@ from queue_core.imports.acts import RIGHT, end
 from queue_core.imports.reading import format_of, opened
 from queue_core.models import ImportForeseen, ImportRefusal, ImportRun, Lane
 from queue_core.rights import may
-from queue_core.states import ImportState
+from queue_core.states import AddOutcome, ImportState
 from queue_core.ticket_file import Line
 from queue_core.ticket_foresight import Foreseeing, Foreseen, Name
 from queue_core.ticket_formats import TicketFormat
-from queue_core.ticket_import import Account, FindLane, Importer, Intake, Receiving, batches
+from queue_core.ticket_import import REFUSED, Account, FindLane, Importer, Intake, Receiving, batches
 from queue_core.ticket_refused import Refusal
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ HELD_FOR = timedelta(seconds=60)
 MOST_TAKES = 5
 #: More refused lines than these are counted, and not kept: the file is not one of tickets.
 MOST_REFUSALS = 100_000
+#: Counts of the lines that are.
+LEFT_OUT = (REFUSED, AddOutcome.REVISION_CONFLICT.value)
 
 
 class _Lost(Exception):
@@ -141,7 +143,7 @@ class _Turn:
         return Receiving(self.clock)
 
     def _keep(self, refused: Sequence[Refusal]) -> None:
-        room = MOST_REFUSALS - sum(self.run.counts.get(name, 0) for name in ("refused", "revision_conflict"))
+        room = MOST_REFUSALS - sum(self.run.counts.get(name, 0) for name in LEFT_OUT)
         ImportRefusal.objects.bulk_create([self._row(one) for one in refused[: max(room, 0)]])
 
     def _row(self, one: Refusal) -> ImportRefusal:

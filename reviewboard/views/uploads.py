@@ -14,13 +14,14 @@ from queue_core.clock import DATABASE_CLOCK
 from queue_core.errors import ConfigurationFault, InvalidRequest
 from queue_core.imports import RIGHT, NewFile, Preview
 from queue_core.imports.uploading import MIB, MOST_BYTES, MOST_OPEN
+from queue_core.imports.working import LEFT_OUT, MOST_REFUSALS
 from queue_core.models import ImportRun, Presence
 from queue_core.states import ENDED_IMPORTS, ImportState
 from queue_core.ticket_csv import MAX_COLUMNS
 from queue_core.ticket_file import MAX_EVIDENCE, MAX_LINE
 from queue_core.ticket_formats import FileKind
 from reviewboard.filters import CURSOR, page_address
-from reviewboard.live import LiveVersion, page_or_partial
+from reviewboard.live import LiveVersion, page_or_partial, wants_partial
 from reviewboard.paging import Order, pager_of, read_page
 from reviewboard.shapes import Conflict
 from reviewboard.upload_forms import DelimiterForm, SettingsForm, UploadForm
@@ -43,10 +44,9 @@ def imports(request: HttpRequest) -> HttpResponseBase:
     """The list, and the upload. The token is checked inside: looking for it in the form reads the whole file."""
     if request.method != "POST":
         return _list(request, UploadForm())
-    if int(request.META.get("CONTENT_LENGTH") or 0) > MOST_BYTES + MOST_AROUND:
-        form = UploadForm()
-        form.cleaned_data = {}
-        return _list(request, form, status=TOO_LARGE, is_too_large=True)
+    announced = request.META.get("CONTENT_LENGTH") or ""
+    if announced.isdecimal() and int(announced) > MOST_BYTES + MOST_AROUND:
+        return _list(request, UploadForm(), status=TOO_LARGE, is_too_large=True)
     return _upload(request)
 
 
@@ -129,9 +129,12 @@ def answer_with_run(
         "run": run,
         "tone": TONES[ImportState(run.state)],
         "has_ended": run.state in ENDED_IMPORTS,
+        "is_part": wants_partial(request),
         "standing": standing,
         "counts": counts_of(run),
         "refusals": refusals.rows,
+        "most_refusals": MOST_REFUSALS,
+        "are_more_refused": sum(run.counts.get(name, 0) for name in LEFT_OUT) > MOST_REFUSALS,
         "pager": pager_of(refusals, page_address),
         "conflict": conflict,
         **limits(),

@@ -119,7 +119,9 @@ def test_a_poll_gets_the_progress_and_no_form_and_nothing_when_nothing_changed(c
     assert 'data-live="2"' in first.text
     assert second.status_code == 204
     work(ImportRun.objects.get())
-    assert "data-live" not in client.get(url, headers=polled).text
+    last = client.get(url, headers=polled).text
+    assert ("data-live" in last, "Go on" in last) == (False, True)
+    assert "Go on" not in client.get(url).text
 
 
 def test_another_delimiter_reads_the_header_again(client, leo) -> None:
