@@ -8,29 +8,36 @@ from django.db import connection
 from queue_core.exports.periods import Period
 from queue_core.models import Lane
 
+#: What its maker took back before anybody was told was no decision, nor is the link that says so.
+WENT_OUT = """d.why <> 'taken_back'
+  AND NOT EXISTS (SELECT FROM queue_core_decision n WHERE n.replaces_id = d.id AND n.why = 'taken_back')"""
+
 #: Decisions by what a report asks for. A recall is no decision; it stands in the decisions that it took out of force.
-DECISIONS = """
+DECISIONS = f"""
 SELECT d.source_kind, t.category, d.automation, d.verdict, count(*),
   extract(epoch FROM percentile_cont(0.5) WITHIN GROUP (ORDER BY d.decided_at - t.first_seen_at))
 FROM queue_core_decision d JOIN queue_core_ticket t ON t.id = d.ticket_id
 WHERE d.lane_id = ANY(%s) AND d.decided_at >= %s AND d.decided_at < %s AND d.verdict IS NOT NULL
+  AND {WENT_OUT}
 GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
-"""
+"""  # noqa: S608  (constants of ours)
 
-MEDIAN = """
+MEDIAN = f"""
 SELECT count(*), extract(epoch FROM percentile_cont(0.5) WITHIN GROUP (ORDER BY d.decided_at - t.first_seen_at))
 FROM queue_core_decision d JOIN queue_core_ticket t ON t.id = d.ticket_id
 WHERE d.lane_id = ANY(%s) AND d.decided_at >= %s AND d.decided_at < %s AND d.verdict IS NOT NULL AND d.why = 'first'
-"""
+  AND {WENT_OUT}
+"""  # noqa: S608  (constants of ours)
 
 #: What came of an appeal is told by the decision that it replaced.
-APPEALS = """
-SELECT a.verdict = b.verdict, count(*),
-  extract(epoch FROM percentile_cont(0.5) WITHIN GROUP (ORDER BY a.decided_at - b.decided_at))
-FROM queue_core_decision a JOIN queue_core_decision b ON b.id = a.replaces_id
-WHERE a.lane_id = ANY(%s) AND a.decided_at >= %s AND a.decided_at < %s AND a.why = 'appeal' AND b.verdict IS NOT NULL
+APPEALS = f"""
+SELECT d.verdict = b.verdict, count(*),
+  extract(epoch FROM percentile_cont(0.5) WITHIN GROUP (ORDER BY d.decided_at - b.decided_at))
+FROM queue_core_decision d JOIN queue_core_decision b ON b.id = d.replaces_id
+WHERE d.lane_id = ANY(%s) AND d.decided_at >= %s AND d.decided_at < %s AND d.why = 'appeal' AND b.verdict IS NOT NULL
+  AND {WENT_OUT}
 GROUP BY 1
-"""
+"""  # noqa: S608  (constants of ours)
 
 RECALLS = """
 SELECT count(*) FROM queue_core_decision

@@ -18,7 +18,7 @@ MOST_READ = 20_000
 #: The windows that a lead may ask for.
 WINDOWS = {"1": timedelta(days=1), "7": timedelta(days=7)}
 
-#: What a person ended of each lane. The assignment's length is the time from taking the item to its end.
+#: What a person ended of each lane, without what they took back. Its length is from taking the item to its end.
 HANDLED = """
 WITH closed AS (
   SELECT l.id AS lane, i.id, i.fence, i.closed_as, i.closed_at
@@ -32,7 +32,8 @@ ended AS (
   FROM closed
   JOIN queue_core_assignment s ON s.item_id = closed.id AND s.fence = closed.fence AND s.ended_as = closed.closed_as
   LEFT JOIN queue_core_decision d ON d.assignment_id = s.id
-  WHERE closed.closed_as IN ('decided', 'requeued', 'checked'))
+  WHERE closed.closed_as IN ('decided', 'requeued', 'checked')
+    AND NOT EXISTS (SELECT FROM queue_core_decision n WHERE n.replaces_id = d.id AND n.why = 'taken_back'))
 SELECT {key}, ended_as, count(*), percentile_cont(0.5) WITHIN GROUP (ORDER BY length)
 FROM ended GROUP BY GROUPING SETS (({key}), ({key}, ended_as))
 """

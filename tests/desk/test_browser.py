@@ -32,30 +32,6 @@ def awake(page):
     pytest.fail("the page was not awake within 5 s")
 
 
-def test_an_item_is_decided_by_the_keyboard_alone(open_page):
-    lane = make_live_lane()
-    first, second = manual_now(lane, severity=2), manual_now(lane, severity=0)
-    page = open_page(reverse("desk"), rita())
-    awake(page)
-
-    page.keyboard.press("t")
-    page.wait_for_url(f"**{reverse('item', args=[first.pk])}")
-    awake(page)
-    page.keyboard.press("r")
-    expect(page.locator("#id_reject")).to_be_checked()
-    page.keyboard.press("Tab")
-    page.keyboard.type("insult")
-    page.keyboard.press("Tab")
-    page.keyboard.type("a plain insult")
-    page.keyboard.press("Control+Enter")
-
-    page.wait_for_url(f"**{reverse('item', args=[second.pk])}")
-    expect(page.get_by_text("Decided: REJECTED.")).to_be_visible()
-    decision = Decision.objects.get()
-    assert (decision.verdict, decision.reason_code.code, decision.note) == ("REJECTED", "insult", "a plain insult")
-    assert Item.objects.get(pk=second.pk).taken_by.username == "rita"
-
-
 def test_enter_on_a_choice_decides_and_does_not_extend(open_page):
     item = manual_now(make_live_lane())
     who = rita()

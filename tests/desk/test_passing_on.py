@@ -249,6 +249,15 @@ def test_the_numbers_are_for_leads_and_those_of_people_have_their_own_right(clie
     assert ">rita</th>" in client.get(reverse("desk_numbers") + "?days=7").content.decode()
 
 
+def test_numbers_leave_out_what_was_taken_back(client, item):
+    decided(client, item, rita())
+    client.post(reverse("decision_take_back", args=[Decision.objects.get().pk]))
+
+    sums = team.of_lanes([item.lane_id], since=now() - timedelta(hours=1))[item.lane_id]
+
+    assert (sums.handled, sums.ended, sums.median) == (0, {}, None)
+
+
 def test_numbers_count_second_looks_and_read_no_more_than_they_say(client, monkeypatch):
     lane, first, second = make_live_lane(second_look_share=1.0), rita(), leo()
     for _ in range(3):

@@ -19,7 +19,7 @@ from queue_core.exports.tables import WRITERS, write_csv, write_ndjson, write_pa
 from queue_core.models import Decision, Item, ReasonCode
 from queue_core.spreadsheet import safe_cell
 from tests.factories import T0, at, clock, dead_job, done_job, make_ground, make_lane
-from tests.people.cast import rita
+from tests.people.cast import REVIEWER, person, rita
 
 pytestmark = pytest.mark.django_db
 ALL = Period(T0, at(10**6))
@@ -160,7 +160,7 @@ class TestDecisions:
             run("export_decisions", "--lane", "nowhere")
 
     def test_a_persons_note_is_in_it_unless_the_evidence_is_restricted_and_no_name_ever(self, tmp_path) -> None:
-        lane, reviewer = make_lane(), rita()
+        lane, reviewer = make_lane(), person("sue", *REVIEWER, "view_restricted")
         for is_restricted in (False, True):
             job = dead_job(lane, is_restricted=is_restricted)
             item = Item.objects.get(job=job)
