@@ -13,8 +13,8 @@ FIELDS = {"state", "fence", "attempts", "lease_until", "result", "dead_reason", 
 WRITERS = ("queue_core/contract/", "queue_core/batch.py", "queue_core/batch_sql.py", "queue_core/bench/stock.py")
 #: Messages have a state too, and replies to known answers a result, with steps of their own.
 QUERIES_OF_OTHERS = ("Message.objects.", "KnownReply.objects.", "Delivery.objects.")
-#: The relay's own rows, by the names that it gives them and nobody gives a job.
-ROWS_OF_OTHERS = ("queue_core/relay/", {"delivery", "endpoint"})
+#: Rows of their own with a state, by the folder and the names that they have there and nobody gives a job.
+ROWS_OF_OTHERS = {"queue_core/relay/": {"delivery", "endpoint"}, "queue_core/imports/": {"run"}}
 WRITING_SQL = re.compile(
     r"\b(?:update|insert\s+into|delete\s+from|truncate|copy|merge\s+into)\s+(?:table\s+)?(?:only\s+)?\"?queue_core_job\b",
     re.IGNORECASE,
@@ -57,8 +57,7 @@ def job_writes(name: str, tree: ast.Module) -> Iterator[str]:
 
 
 def _is_of_others(name: str, target: ast.Attribute) -> bool:
-    folder, rows = ROWS_OF_OTHERS
-    return name.startswith(folder) and ast.unparse(target.value) in rows
+    return any(name.startswith(folder) and ast.unparse(target.value) in rows for folder, rows in ROWS_OF_OTHERS.items())
 
 
 def _flat(targets: list[ast.expr]) -> Iterator[ast.expr]:

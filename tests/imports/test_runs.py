@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, transaction
 
-from queue_core import imports
+from queue_core import imports, tasks, wakeups
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.errors import InvalidRequest, NotPermitted
 from queue_core.imports import Acted, NewFile, Settings, uploading, working
@@ -307,6 +307,10 @@ def test_who_may_not_import_does_none_of_it_and_nobody_settles_anothers_file(lan
     with pytest.raises(NotPermitted):
         settle(run, ben, lane)
     assert imports.discard(run.pk, person=ben, clock=DATABASE_CLOCK).outcome == Acted.DONE
+
+
+def test_what_wakes_a_worker_is_the_task_that_takes_a_file_in() -> None:
+    assert tasks.take_in.name == wakeups.IMPORT
 
 
 def test_a_mapping_that_does_not_fit_changes_nothing(lane, leo) -> None:
