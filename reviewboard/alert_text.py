@@ -134,7 +134,8 @@ def _passing(params: Params) -> str:
     number, most = params["count"], params.get("most", COUNT_CAP)
     shares = [
         _("severity %(severity)s: %(number)s") % {"severity": severity, "number": count_capped(share, most)}
-        for severity, share in params["by_severity"].items()
+        # jsonb keeps its keys in an order of its own.
+        for severity, share in sorted(params["by_severity"].items(), key=lambda one: int(one[0]), reverse=True)
     ]
     return ngettext(
         "%(number)s waiting ticket passes its deadline within the hour (%(shares)s).",

@@ -30,6 +30,13 @@ def test_every_kind_is_a_sentence(kind):
     assert "%(" not in text
 
 
+def test_the_most_severe_stand_first_also_after_the_database_sorted_them():
+    episode = an_alert("passing", params={"count": 6, "by_severity": {"2": 1, "1": 2, "0": 3}})
+    episode.refresh_from_db()
+
+    assert "(severity 2: 1, severity 1: 2, severity 0: 3)" in sentence(episode)
+
+
 def test_a_kind_of_a_later_version_is_shown_by_its_code():
     assert sentence(AlertEpisode(kind="gone_missing", params={})) == "gone_missing"
 
