@@ -16,8 +16,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from queue_core.errors import ConfigurationFault, InvalidJob
+from queue_core.strict_json import check_value
 from queue_core.ticket_fields import FIELDS, TicketRecord, checked
-from queue_core.ticket_file import MAX_LINE, SKIP, Line, check_size, check_value, with_defaults
+from queue_core.ticket_file import MAX_LINE, SKIP, Line, check_size, with_defaults
 
 #: Tried in this order where none is named.
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}

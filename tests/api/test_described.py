@@ -74,7 +74,7 @@ def document(_quiet: None, live_server, lane: Lane, make_key) -> OpenApiSchema:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("limit", [pytest.param(15.0, id="a-while"), pytest.param(150.0, marks=pytest.mark.long)])
+@pytest.mark.parametrize("limit", [pytest.param(8.0, id="a-while"), pytest.param(150.0, marks=pytest.mark.long)])
 def test_what_the_document_says_is_what_is_done(document: OpenApiSchema, limit: float) -> None:
     """By data that the schemas allow and by data that they forbid, for so many seconds: schemathesis finds nothing."""
     found, tried, ends = [], 0, time.monotonic() + limit

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from queue_core.errors import InvalidJob
-from queue_core.ticket_file import BOM, MAX_EVIDENCE, MAX_LINE, MAX_NESTING, Line, lines, parse
+from queue_core.strict_json import MAX_NESTING
+from queue_core.ticket_file import BOM, MAX_EVIDENCE, MAX_LINE, Line, lines, parse
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 GOOD = {"lane": "posts", "ticket": "t1", "revision": "v1", "evidence": {"text": "hello"}}
