@@ -102,7 +102,8 @@ def address_of(row: ModelConnection, default: str = "") -> str:
         is_usable = False
     if not is_usable or not URL_TEXT.fullmatch(address):
         raise OptionFault(_("An address that begins with http:// or https:// is needed."), field="address")
-    if parts.username or parts.password or parts.query or parts.fragment:
+    # An empty user, query or fragment is one too: what is written behind it would be swallowed.
+    if "@" in parts.netloc or "?" in address or "#" in address:
         raise OptionFault(
             _("The address may hold no user, password, query or fragment: addresses are shown, and a key is named."),
             field="address",
