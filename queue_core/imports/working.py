@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from django.conf import settings
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.db.models import QuerySet
 from django.utils import translation
 from django.utils.translation import gettext as _
@@ -47,6 +47,10 @@ HELD_FOR = timedelta(seconds=60)
 MOST_TAKES = 5
 #: More refused lines than these are counted, and not kept: the file is not one of tickets.
 MOST_REFUSALS = 100_000
+#: A batch holds the tickets of many lines in their order, not in that of their keys: two may wait for each other.
+TRIES = 3
+#: PostgreSQL's deadlock_detected.
+DEADLOCK = "40P01"
 #: Counts of the lines that are.
 LEFT_OUT = (REFUSED, AddOutcome.REVISION_CONFLICT.value)
 
@@ -99,11 +103,22 @@ def _go_on(run: ImportRun, task: str, clock: Clock, is_stopping: Callable[[], bo
     turn = _Turn(run, task, format_, clock)
     until = time.monotonic() + TURN
     for batch in batches(found):
-        turn.take(batch, place=stream.tell())
+        _take_in(turn, batch, place=stream.tell())
         if is_stopping() or time.monotonic() > until:
             return False
     turn.finish()
     return True
+
+
+def _take_in(turn: "_Turn", batch: Sequence[Line], *, place: int) -> None:
+    """One batch; again where it and somebody who has the same tickets in hand waited for each other."""
+    for tries_left in reversed(range(TRIES)):
+        try:
+            return turn.take(batch, place=place)
+        except OperationalError as error:
+            if not tries_left or getattr(error.__cause__, "sqlstate", None) != DEADLOCK:
+                raise
+    return None
 
 
 def _after_header(stream: BinaryIO, run: ImportRun) -> BinaryIO:

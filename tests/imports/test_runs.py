@@ -5,8 +5,9 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, OperationalError, transaction
 
 from queue_core import imports, tasks, wakeups
 from queue_core.clock import DATABASE_CLOCK
@@ -173,6 +174,22 @@ def test_a_worker_that_was_taken_for_dead_commits_nothing_more(lane, leo, monkey
     run = work(run)
 
     assert (run.state, run.counts, Job.objects.count()) == ("importing", {}, 0)
+
+
+def test_a_batch_that_lost_a_deadlock_is_taken_again_and_counted_once(lane, leo, monkeypatch) -> None:
+    run = begun(leo, lane, csv_of(10))
+    moved, calls = working._Turn._move, []
+
+    def deadlocked(self: Any, **fields: Any) -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise OperationalError("deadlock detected") from psycopg.errors.DeadlockDetected()
+        moved(self, **fields)
+
+    monkeypatch.setattr(working._Turn, "_move", deadlocked)
+    run = work(run)
+
+    assert (run.state, run.counts["stored"], Job.objects.count()) == ("done", 10, 10)
 
 
 def test_an_import_is_stopped_at_once_and_what_went_in_stays(lane, leo) -> None:
