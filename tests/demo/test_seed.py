@@ -10,6 +10,9 @@ from queue_core.models import Attempt, Decision, Item, Job, KnownAnswer, Lane, O
 from queue_core.states import HoldReason, JobState
 from reviewboard.demo import seed
 
+# One process seeds for all of them.
+pytestmark = pytest.mark.xdist_group("demo")
+
 pytest.importorskip("profanity_check", reason="the local model is not installed (group reviewer)")
 
 

@@ -60,6 +60,8 @@ def test_a_worker_is_seen_though_it_has_nothing_to_do(workers):
     wait_for(workers, lambda: Presence.objects.filter(kind="scheduler").exists(), "a tick was seen")
 
 
+# In CI tests/faults/test_workers.py kills one before, during and after its call.
+@pytest.mark.long
 def test_jobs_of_a_worker_killed_in_the_middle_of_a_call_are_taken_over_alone_when_their_leases_end(workers, stage):
     """CEL-03"""
     lane = make_staged_lane(stage, cap=20, **SHORT)
@@ -168,6 +170,8 @@ def test_one_process_serves_two_lanes_in_turn(workers, stage):
     assert ended - began < timedelta(seconds=15)
 
 
+# In CI the ticket that kills its worker leaves the others at work too.
+@pytest.mark.long
 def test_a_child_that_is_killed_leaves_the_others_at_work(workers, stage):
     """CEL-03"""
     lane = make_staged_lane(stage, cap=20, **SHORT)
@@ -183,6 +187,8 @@ def test_a_child_that_is_killed_leaves_the_others_at_work(workers, stage):
     assert_sound(lane)
 
 
+# In CI the broker is emptied instead, and tests/workers/test_wakeups.py has one that never answers.
+@pytest.mark.long
 def test_a_broker_that_flaps_stops_nothing_for_good(tmp_path, stage, settings):
     """CEL-06"""
     settings.QUEUE_CORE_CONNECTIONS = {"staged": "tests.workers.staged.build"}
