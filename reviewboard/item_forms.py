@@ -75,25 +75,31 @@ def _choices(grounds: list[ReasonCode]) -> list[Any]:
     return [*choices, (_("For approving"), approving)] if approving else choices
 
 
-class PassForm(TokenForm):
-    """To skip or to escalate."""
+class ReasonedForm(TokenForm):
+    """One that asks for a reason, which the browser keeps under `keep` until it was sent."""
 
     reason = forms.CharField(label=_("Reason"), max_length=MOST_REASON, widget=forms.Textarea(attrs={"rows": 2}))
 
+    def __init__(self, *args: Any, keep: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if keep:
+            self.fields["reason"].widget.attrs["data-keep"] = keep
 
-class RequeueForm(TokenForm):
+
+class PassForm(ReasonedForm):
+    """To skip or to escalate."""
+
+
+class RequeueForm(ReasonedForm):
     deadline = forms.ChoiceField(label=_("New deadline"), choices=DEADLINES, initial="4h")
-    reason = forms.CharField(label=_("Reason"), max_length=500, widget=forms.Textarea(attrs={"rows": 2}))
 
 
-class HandOverForm(TokenForm):
+class HandOverForm(ReasonedForm):
     to = forms.ModelChoiceField(label=_("To"), queryset=Person.objects.none())
-    reason = forms.CharField(
-        label=_("Reason"), required=False, max_length=MOST_REASON, widget=forms.Textarea(attrs={"rows": 2})
-    )
 
     def __init__(self, *args: Any, person: Person, item: Item, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.fields["reason"].required = False
         self.fields["to"] = forms.ModelChoiceField(label=_("To"), queryset=colleagues(person, item))
 
 

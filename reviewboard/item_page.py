@@ -28,10 +28,16 @@ def forms_of(item: Item, person: Person) -> dict[str, Any]:
         "look_form": look_form(item, person, token),
         "form": DecideForm(initial=filled, item=item),
         "proposal": proposal_text(proposal) if proposal else "",
-        "requeue_form": RequeueForm(initial=token, auto_id="id_requeue_%s") if may_requeue else None,
-        "hand_over_form": HandOverForm(initial=token, person=person, item=item, auto_id="id_hand_over_%s"),
-        "skip_form": PassForm(initial=token, auto_id="id_skip_%s"),
-        "escalate_form": None if item.for_leads else PassForm(initial=token, auto_id="id_escalate_%s"),
+        "requeue_form": RequeueForm(initial=token, auto_id="id_requeue_%s", keep=_kept(item, "requeue"))
+        if may_requeue
+        else None,
+        "hand_over_form": HandOverForm(
+            initial=token, person=person, item=item, auto_id="id_hand_over_%s", keep=_kept(item, "hand_over")
+        ),
+        "skip_form": PassForm(initial=token, auto_id="id_skip_%s", keep=_kept(item, "skip")),
+        "escalate_form": None
+        if item.for_leads
+        else PassForm(initial=token, auto_id="id_escalate_%s", keep=_kept(item, "escalate")),
     }
 
 
@@ -65,6 +71,12 @@ def keep_key(item: Item, fence: int | None = None) -> str:
     if item.job.evidence.is_restricted:
         return ""
     return f"item-{item.pk}-{item.fence if fence is None else fence}"
+
+
+def _kept(item: Item, act: str) -> str:
+    """The same for the reason of one act: the browser forgets it with the note."""
+    key = keep_key(item)
+    return f"{key}-{act}" if key else ""
 
 
 def kept_before(item: Item, person: Person) -> str:

@@ -296,8 +296,14 @@
     }
   }
 
+  // With the note go the reasons that were typed beside it, whose keys begin with its own.
+  function forget(key) {
+    store(key, "");
+    try { Object.keys(sessionStorage).filter((one) => key && one.startsWith(`${KEPT}${key}-`)).forEach((one) => sessionStorage.removeItem(one)); } catch { return; }
+  }
+
   function forgetConfirmed() {
-    all("[data-kept-clear]").forEach((mark) => store(mark.dataset.keptClear, ""));
+    all("[data-kept-clear]").forEach((mark) => forget(mark.dataset.keptClear));
     if (find("[data-kept-clear-all]")) forgetAll();
   }
 
@@ -311,7 +317,7 @@
     clearTimeout(keepTimer);
     keepTimer = setTimeout(keepAll, 400);
   });
-  body.addEventListener("kept-clear", ({ detail }) => store(detail.key, ""));
+  body.addEventListener("kept-clear", ({ detail }) => forget(detail.key));
   window.addEventListener("pagehide", () => { if (!isLeaving) keepAll(); });
   let isLeaving = false;
   document.addEventListener("change", showChosen);

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 GIVEN_BACK_RESTS = timedelta(minutes=30)
 #: What a person skipped is not offered to them again for so long: about a shift's half.
 SKIPPED_RESTS = timedelta(hours=4)
+#: So many of them are remembered: nobody looks into more items in that time.
+MOST_SKIPPED = 1_000
 
 
 @transaction.atomic
@@ -70,7 +72,7 @@ def take_next(
     lock_people(person.pk)
     now = read_clock(clock, InvalidRequest)
     # A time that was over before the row was locked is still over afterwards, so this test needs no second look.
-    free = open_to(_free_items(lane_ids, now), person).exclude(Exists(skipped_by(person.pk, now=now)))
+    free = open_to(_free_items(lane_ids, now), person).exclude(pk__in=skipped_by(person.pk, now=now))
     if without_categories:
         free = free.exclude(ticket__category__in=without_categories)
     held = held_number(person.pk, now=now)
@@ -190,11 +192,13 @@ def _free_items(lane_ids: Collection[int] | None, now: datetime) -> QuerySet[Ite
     return items.filter(Q(taken_until__isnull=True) | Q(taken_until__lte=now))
 
 
-def skipped_by(person_id: int, *, now: datetime) -> QuerySet[ItemPass]:
-    """For an EXISTS beside items: that this person skipped the item of late."""
-    return ItemPass.objects.filter(
-        item=OuterRef("pk"), person_id=person_id, passed_as=PassedAs.SKIPPED, at__gt=now - SKIPPED_RESTS
-    )
+def skipped_by(person_id: int, *, now: datetime) -> list[int]:
+    """The keys of items that a person skipped of late, the last ones first: few, and asked for once.
+
+    Asked beside each open item it would cost a probe for each.
+    """
+    skipped = ItemPass.objects.filter(person_id=person_id, passed_as=PassedAs.SKIPPED, at__gt=now - SKIPPED_RESTS)
+    return list(skipped.order_by("-at").values_list("item", flat=True)[:MOST_SKIPPED])
 
 
 def _in_turn(items: QuerySet[Item], person_id: int, now: datetime) -> QuerySet[Item]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from django.db.models import Count, Exists, Max, Min, Prefetch, Q, QuerySet
+from django.db.models import Count, Max, Min, Prefetch, Q, QuerySet
 
 from queue_core.models import Assignment, Hold, Item, ItemPass, Job, Lane
 from queue_core.people.assignments import skipped_by
@@ -120,7 +120,7 @@ def supply(person: "AbstractUser", lane_ids: Collection[int] | None = None, *, n
     held = Q(taken_until__gt=now)
     others = held & ~Q(taken_by_id=person.pk)
     is_free = Q(taken_until__isnull=True) | Q(taken_until__lte=now)
-    skipped = is_free & Q(Exists(skipped_by(person.pk, now=now)))
+    skipped = is_free & Q(pk__in=skipped_by(person.pk, now=now))
     row = open_to(open_items(lane_ids), person).aggregate(
         number=Count("pk"),
         others=Count("pk", filter=others),

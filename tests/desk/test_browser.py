@@ -215,9 +215,13 @@ def test_a_typed_note_outlives_a_refresh_a_lost_assignment_and_the_session(open_
     page = open_page(reverse("item", args=[item.pk]), who)
     note = page.locator("#id_note")
     note.fill("typed with care")
+    reason = page.locator("#id_skip_reason")
+    reason.evaluate("field => { field.closest('details').open = true }")
+    reason.fill("a reason to skip it")
 
     page.reload()
     expect(note).to_have_value("typed with care")
+    expect(reason).to_have_value("a reason to skip it")
 
     moment = now() - timedelta(seconds=1)
     Item.objects.update(taken_until=moment)
@@ -236,6 +240,8 @@ def test_a_typed_note_outlives_a_refresh_a_lost_assignment_and_the_session(open_
     page.get_by_role("button", name="Decide", exact=True).click()
     page.wait_for_url(f"**{reverse('desk')}")
     assert Decision.objects.get().note == "typed with more care"
+    mine = f"Object.keys(sessionStorage).filter((key) => key.startsWith('kept:item-{item.pk}-2'))"
+    assert page.evaluate(mine) == [], "what the server confirmed is forgotten, the reasons beside it too"
 
 
 def full_house(who):
