@@ -1,7 +1,8 @@
 """People in the admin. What somebody may do comes from groups; an account is closed, never deleted."""
 
-import hashlib
-from typing import TYPE_CHECKING, Any
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, cast
 
 from django import forms
 from django.contrib import admin
@@ -11,12 +12,14 @@ from django.contrib.auth.models import Group
 from django.db import transaction
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
+from django.utils.text import get_text_list
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from queue_core import audit
+from queue_core import audit, memberships
 from queue_core.admin.versioned import person_of
 from queue_core.clock import DATABASE_CLOCK
+from queue_core.models import Lane, LaneRole
 from queue_core.roles import ADMINISTRATOR
 from reviewboard import lockout
 from reviewboard.models import Person
@@ -51,25 +54,94 @@ class PersonForm(PersonFormBase):
     """Carries what the person was when the form was loaded, so that no save gives back a right taken meanwhile."""
 
     loaded_state = forms.CharField(widget=forms.HiddenInput, required=False)
+    on_lanes = forms.MultipleChoiceField(
+        label=gettext_lazy("Roles on single lanes"),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=gettext_lazy("Beside the groups, which are roles on every lane, those to come too."),
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.pk and "loaded_state" in self.fields:
-            self.fields["loaded_state"].initial = _digest(self.instance)
+            self.fields["loaded_state"].initial = json.dumps(_state(self.instance), sort_keys=True)
+        if "on_lanes" in self.fields:
+            on_lanes = cast("forms.MultipleChoiceField", self.fields["on_lanes"])
+            on_lanes.choices = _choices()
+            on_lanes.initial = _keys_of(self.instance) if self.instance.pk else []
 
     def clean(self) -> Any:
         cleaned = super().clean() or self.cleaned_data
         # Django's admin runs its change view in a transaction: the locks last until the save.
         _lock_with_administrators(self.instance)
-        if _digest(Person.objects.get(pk=self.instance.pk)) != cleaned.get("loaded_state"):
-            raise forms.ValidationError(
-                _("Somebody else saved this meanwhile. Nothing of yours was saved; load the page anew.")
-            )
+        stored = Person.objects.get(pk=self.instance.pk)
+        self._tell_conflict(_state(stored), cleaned.get("loaded_state") or "")
         if _is_last_administrator(self.instance) and not _stays_administrator(cleaned):
             raise forms.ValidationError(
                 _("This is the last administrator: make another person one before you change this one's role.")
             )
+        left = memberships.lanes_left_without_a_lead(stored, _wanted(cleaned))
+        if left:
+            text = ngettext(
+                "This is the last lead of %(lanes)s: make another person its lead first.",
+                "This is the last lead of these lanes: %(lanes)s. Make another person their lead first.",
+                len(left),
+            )
+            raise forms.ValidationError(text % {"lanes": get_text_list([str(lane) for lane in left], _("and"))})
         return cleaned
+
+    def _tell_conflict(self, now: dict[str, Any], loaded: str) -> None:
+        """Raise where the person is not as the form was loaded with, and say which fields. What was typed stays."""
+        try:
+            before = json.loads(loaded)
+        except ValueError:
+            before = {}
+        changed = [name for name in now if not isinstance(before, dict) or before.get(name) != now[name]]
+        if not changed:
+            return
+        general = _("Somebody else saved this meanwhile. Nothing of yours was saved; load the page anew.")
+        told = [
+            _("%(field)s is now “%(theirs)s”.") % {"field": _label(name), "theirs": _said(now[name])}
+            for name in changed
+        ]
+        raise forms.ValidationError([general, *told])
+
+
+def _label(name: str) -> str:
+    labels = {"roles": _("Role"), "lane_roles": _("Roles on single lanes")}
+    return labels.get(name) or str(Person._meta.get_field(name).verbose_name)
+
+
+def _said(value: object) -> str:
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    return ", ".join(value) if isinstance(value, list) else str(value)
+
+
+def _choices() -> list[tuple[str, str]]:
+    """Each role on each lane, under a key that a form can send."""
+    lanes = Lane.objects.order_by("name")
+    return [
+        (f"{role}:{lane.pk}", _("%(role)s on %(lane)s") % {"role": role, "lane": lane})
+        for lane in lanes
+        for role in memberships.ON_A_LANE
+    ]
+
+
+def _keys_of(person: Person) -> list[str]:
+    return sorted(f"{role}:{lane_id}" for role, lane_id in memberships.roles_of(person).on_lanes)
+
+
+def _pairs(keys: Iterable[str]) -> frozenset[tuple[str, int]]:
+    return frozenset((role, int(lane_id)) for role, _colon, lane_id in (key.partition(":") for key in keys))
+
+
+def _wanted(cleaned: dict[str, Any]) -> memberships.Roles:
+    """What a form asks for. A closed account has no role that counts."""
+    if not cleaned.get("is_active"):
+        return memberships.Roles()
+    names = frozenset(group.name for group in cleaned.get("groups", ()))
+    return memberships.Roles(names, _pairs(cleaned.get("on_lanes", ())))
 
 
 @admin.register(Person)
@@ -82,7 +154,7 @@ class PersonAdmin(PersonAdminBase):
     fieldsets = (
         (None, {"fields": ("username", "password", "loaded_state")}),
         (gettext_lazy("Person"), {"fields": ("first_name", "last_name", "email", "timezone", "language")}),
-        (gettext_lazy("Role"), {"fields": ("is_active", "is_staff", "is_superuser", "groups")}),
+        (gettext_lazy("Role"), {"fields": ("is_active", "is_staff", "is_superuser", "groups", "on_lanes")}),
         (gettext_lazy("Dates"), {"fields": ("last_login", "date_joined")}),
     )
     readonly_fields = ("last_login", "date_joined")
@@ -97,6 +169,11 @@ class PersonAdmin(PersonAdminBase):
     @admin.display(description=gettext_lazy("roles"))
     def roles(self, obj: Person) -> str:
         return ", ".join(sorted(group.name for group in obj.groups.all())) or "–"
+
+    @admin.display(description=gettext_lazy("Roles on single lanes"))
+    def on_lanes(self, obj: Person) -> str:
+        """Where the person may not be changed: the form's field is not there."""
+        return ", ".join(_state(obj)["lane_roles"]) or "–"
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).prefetch_related("groups")
@@ -135,6 +212,8 @@ class PersonAdmin(PersonAdminBase):
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
+        if "on_lanes" in form.cleaned_data:
+            memberships.set_on_lanes(form.instance, _pairs(form.cleaned_data["on_lanes"]))
         before, after = form.state_before or {}, _state(form.instance)
         changed = sorted(name for name in after if before.get(name) != after[name])
         if changed:
@@ -151,15 +230,14 @@ class PersonAdmin(PersonAdminBase):
 def _state(person: Person) -> dict[str, Any]:
     """What is kept of a person in the audit. No password, not even its hash."""
     roles = sorted(person.groups.values_list("name", flat=True))
-    return {name: getattr(person, name) for name in SHOWN} | {"roles": roles}
-
-
-def _digest(person: Person) -> str:
-    return hashlib.sha256(repr(sorted(_state(person).items())).encode()).hexdigest()
+    lanes = LaneRole.objects.filter(person=person).values_list("role__name", "lane__name")
+    on_lanes = sorted(f"{role} on {lane}" for role, lane in lanes)
+    return {name: getattr(person, name) for name in SHOWN} | {"roles": roles, "lane_roles": on_lanes}
 
 
 def _lock_with_administrators(person: Person) -> None:
-    """So that of two administrators who take each other's role the second is told to be the last one."""
+    """So that of two administrators who take each other's role the second is told to be the last one; leads alike."""
+    memberships.lock()
     wanted = Q(pk=person.pk) | Q(pk__in=_administrators().values("pk"))
     list(Person.objects.select_for_update(no_key=True).filter(wanted).order_by("pk").values_list("pk"))
 
