@@ -40,7 +40,8 @@ def why_here(item: Item, attempts: list[Attempt]) -> str:
             "A blind check: the model has decided this, and you do not see how. Decide as if nobody had. Where you "
             "decide otherwise, your decision takes the place of the model's."
         )
-    return str(WHY_AGAIN.get(item.kind, _("Its earlier decision was recalled.")))
+    why_again = WHY_AGAIN.get(ItemKind(item.kind))
+    return str(why_again) if why_again is not None else _("Its earlier decision was recalled.")
 
 
 #: Why people look at what was decided.

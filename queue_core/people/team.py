@@ -7,6 +7,7 @@ same after a storm. A sum that was cut says so.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import connection
 
@@ -78,7 +79,7 @@ class Sums:
 def of_lanes(lane_ids: Collection[int], *, since: datetime) -> dict[int, Sums]:
     """The sums of each lane, also of those in which nothing happened."""
     found = {pk: Sums() for pk in lane_ids}
-    params = {"lanes": list(lane_ids), "since": since, "most": MOST_READ}
+    params: dict[str, Any] = {"lanes": list(lane_ids), "since": since, "most": MOST_READ}
     _fill(found, BY_LANE, params)
     with connection.cursor() as cursor:
         cursor.execute(LOOKS, params)
@@ -103,7 +104,7 @@ def last_skips(lane_ids: Collection[int], *, since: datetime, limit: int = 20) -
     return list(rows.select_related("person", "item__ticket", "lane").order_by("-at", "-pk")[:limit])
 
 
-def _fill(found: dict[int, Sums], statement: str, params: dict[str, object]) -> None:
+def _fill(found: dict[int, Sums], statement: str, params: dict[str, Any]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(statement, params)
         for key, ended_as, number, median in cursor.fetchall():
