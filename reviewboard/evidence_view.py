@@ -51,7 +51,8 @@ def content_of(evidence: Evidence) -> Content:
 
 def _parted(fields: list[tuple[str, str]]) -> tuple[list[Picture], list[tuple[str, str]]]:
     """Pictures, and the fields that are none."""
-    pictures, others = [], []
+    pictures: list[Picture] = []
+    others: list[tuple[str, str]] = []
     for name, value in fields:
         picture = picture_of(name, value) if len(pictures) < MOST_PICTURES else None
         if picture is None:

@@ -43,7 +43,7 @@ def preview(request: HttpRequest) -> HttpResponse:
     if found.act is None:
         lines = bulk_text.left_out_lines(found.left_out) or [_("Nothing of this can be handled so.")]
         for line in lines:
-            messages.warning(request, line)
+            messages.warning(request, str(line))
         return redirect(chosen.back)
     return redirect("bulk_act", found.act.pk)
 
