@@ -72,7 +72,7 @@ class RevokeForm(forms.Form):
 @admin.register(ApiKey)
 class ApiKeyAdmin(VersionedAdmin):
     form = ApiKeyForm
-    list_display = ["name", "prefix", "scopes", "source", "expires_at", "revoked_at", "last_used_at"]
+    list_display = ["name", "prefix", "what_for", "source", "expires_at", "revoked_at", "last_used_at"]
     list_filter = [("revoked_at", admin.EmptyFieldListFilter)]
     list_select_related = ["use"]
     search_fields = ["name", "prefix", "source"]
@@ -80,13 +80,17 @@ class ApiKeyAdmin(VersionedAdmin):
     fields = ["name", "scopes", "source", "lanes", "rate", "expires_at", *readonly_fields, "loaded_version"]
     change_form_template = "admin/queue_core/apikey/change_form.html"
 
-    @admin.display(description=gettext_lazy("last used"), ordering="use__last_used_at", empty_value="–")
-    def last_used_at(self, key: ApiKey) -> Any:
-        return key.use.last_used_at if key.pk else None
+    @admin.display(description=gettext_lazy("scopes"))
+    def what_for(self, key: ApiKey) -> str:
+        return " · ".join(key.scopes)
 
-    @admin.display(description=gettext_lazy("last used from"), empty_value="–")
+    @admin.display(description=gettext_lazy("last used"), ordering="use__last_used_at")
+    def last_used_at(self, key: ApiKey) -> Any:
+        return key.use.last_used_at or "–"
+
+    @admin.display(description=gettext_lazy("last used from"))
     def last_address(self, key: ApiKey) -> Any:
-        return key.use.last_address if key.pk else None
+        return key.use.last_address or "–"
 
     def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> Any:
         """A key that is being made has nothing to show yet."""
