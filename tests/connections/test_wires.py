@@ -156,9 +156,10 @@ def test_a_refused_connection_an_unknown_host_and_a_failed_handshake_were_surely
     model: RunningServer,
 ) -> None:
     sentences = [sentence for _error, sentence in NOT_SENT]
-    addresses = ["http://127.0.0.1:9", "http://no-such-host.invalid", model.url.replace("http:", "https:")]
+    addresses = ["http://127.0.0.1:9", model.url.replace("http:", "https:")]
     for kind in WIRES:
-        for address in addresses:
+        # A search for a name takes seconds where nobody answers it: once is enough, all wires share the transport.
+        for address in [*addresses, *(["http://no-such-host.invalid"] if kind == "systemone" else [])]:
             [answer] = answers(adapter(kind, address), [asked(1, limit=10)])
             assert answer.outcome == "unavailable", (kind, address, answer)
             assert answer.detail in sentences, (kind, address, answer)
