@@ -86,7 +86,7 @@ class SettingsForm(forms.Form):
         lane_field = self.fields["lane"]
         assert isinstance(lane_field, forms.ModelChoiceField)
         lane_field.queryset = lanes
-        self.initial |= {"source": run.source, "lane": run.lane, "revision": run.revision}
+        self.initial.update(source=run.source, lane=run.lane, revision=run.revision)
         self._columns: list[tuple[str, str]] = []
         if header is not None:
             self.initial["delimiter"] = header.delimiter

@@ -114,11 +114,12 @@ def _take_in(turn: "_Turn", batch: Sequence[Line], *, place: int) -> None:
     """One batch; again where it and somebody who has the same tickets in hand waited for each other."""
     for tries_left in reversed(range(TRIES)):
         try:
-            return turn.take(batch, place=place)
+            turn.take(batch, place=place)
         except OperationalError as error:
             if not tries_left or getattr(error.__cause__, "sqlstate", None) != DEADLOCK:
                 raise
-    return None
+        else:
+            return
 
 
 def _after_header(stream: BinaryIO, run: ImportRun) -> BinaryIO:

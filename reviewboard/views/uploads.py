@@ -1,11 +1,9 @@
 """Imports: files of tickets that people upload, and the page of each."""
 
 from datetime import timedelta
-from typing import cast
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -47,7 +45,8 @@ def imports(request: HttpRequest) -> HttpResponseBase:
     announced = request.META.get("CONTENT_LENGTH") or ""
     if announced.isdecimal() and int(announced) > MOST_BYTES + MOST_AROUND:
         return _list(request, UploadForm(), status=TOO_LARGE, is_too_large=True)
-    return _upload(request)
+    answer: HttpResponse = _upload(request)
+    return answer
 
 
 @csrf_protect
@@ -178,8 +177,4 @@ def refused(request: HttpRequest, pk: int) -> StreamingHttpResponse:
     kind = "text/csv" if run.kind == FileKind.CSV else "application/x-ndjson"
     response = StreamingHttpResponse(importing.report(run, format_), content_type=f"{kind}; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="refused-{run.pk}.{run.kind}"'
-    return cast("StreamingHttpResponse", response)
-
-
-def address(run: ImportRun) -> str:
-    return reverse("import", args=[run.pk])
+    return response
