@@ -12,10 +12,12 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from queue_core import rights
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.states import DeadlineKind, Exposure, JobState
 from reviewboard import visible
 from reviewboard.icons import drawing_of
+from reviewboard.models import Person
 
 register = template.Library()
 
@@ -89,6 +91,13 @@ def server_now(context: dict[str, Any]) -> str:
     at = context.get("as_of") or DATABASE_CLOCK.now()
     moment: str = at.isoformat()
     return moment
+
+
+@register.simple_tag(takes_context=True)
+def may_somewhere(context: dict[str, Any], permission: str) -> bool:
+    """Whether the reader has a permission on every lane or on some: for links to pages that list."""
+    user = getattr(context.get("request"), "user", None)
+    return isinstance(user, Person) and rights.may_somewhere(user, permission)
 
 
 @register.simple_tag
