@@ -43,7 +43,7 @@ RIGHTS: dict[str, tuple[str, ...]] = {
     REVIEWER: _REVIEWER,
     SPECIALIST: _SPECIALIST,
     LEAD: _LEAD,
-    ADMINISTRATOR: (*_LEAD, "view_person_figures", "preserve_evidence", "erase_evidence", *_ADMIN),
+    ADMINISTRATOR: (*_LEAD, "reject_in_bulk", "view_person_figures", "preserve_evidence", "erase_evidence", *_ADMIN),
 }
 #: The same for the people of the project that queue_core is part of, whatever their model is called.
 _PEOPLE = ("view", "add", "change")
