@@ -109,7 +109,7 @@ class PersonForm(PersonFormBase):
 
 def _label(name: str) -> str:
     labels = {"roles": _("Role"), "lane_roles": _("Roles on single lanes")}
-    return labels.get(name) or str(Person._meta.get_field(name).verbose_name)
+    return labels.get(name) or str(getattr(Person._meta.get_field(name), "verbose_name", name))
 
 
 def _said(value: object) -> str:
