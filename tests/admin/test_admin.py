@@ -216,7 +216,7 @@ def test_a_broken_policy_is_refused_naming_the_field(admin: Client, lane: Lane) 
 
 
 @pytest.mark.parametrize("name", ["lane", "modelconnection", "policy", "reasoncode"])
-def test_nothing_is_deleted_or_acted_on_in_bulk(admin: Client, lane: Lane, name: str) -> None:
+def test_nothing_is_deleted_or_acted_on_in_bulk_adm_06(admin: Client, lane: Lane, name: str) -> None:
     """ADM-02, ADM-09: no list editing, no delete_selected, no save-as."""
     url = reverse(f"admin:queue_core_{name}_changelist")
 

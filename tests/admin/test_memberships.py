@@ -79,7 +79,7 @@ def test_a_lead_of_all_lanes_is_the_last_one_where_nobody_leads_one(admin: Clien
     assert alone.title not in said(save(admin, lea, on_lanes=[])).partition("errornote")[2][:400]
 
 
-def test_the_second_of_two_administrators_is_told_which_fields_the_first_changed_and_loses_nothing(
+def test_the_second_of_two_administrators_is_told_which_fields_the_first_changed_and_loses_nothing_adm_01(
     admin: Client,
 ) -> None:
     rita = Person.objects.create_user("rita")

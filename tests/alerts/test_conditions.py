@@ -176,7 +176,7 @@ def test_a_changed_connection_is_an_automatic_hold_of_its_own(lead, seen):
     assert (found.kind, found.subject) == ("automatic_hold", f"hold {again(lane).hold_id}")
 
 
-def test_a_model_that_answers_again_is_told_when_it_has_for_a_minute(lead, seen):
+def test_a_model_that_answers_again_is_told_when_it_has_for_a_minute_rmp_10(lead, seen):
     lane = probing(lead)
     automatic(lane, HoldReason.AUTO_UNAVAILABLE, when=30)
     seen(200)

@@ -89,7 +89,7 @@ def test_an_ended_job_stays_as_it_ended(make: Any, values: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize("values", [{"revision": "v2"}, {"round": 2}, {"added_at": at(1)}])
-def test_what_a_job_reviews_never_changes(values: dict[str, Any]) -> None:
+def test_what_a_job_reviews_never_changes_mod_06(values: dict[str, Any]) -> None:
     waiting_job(make_lane())
 
     refuses(Job, "never changes", **values)

@@ -16,7 +16,7 @@ def move(job: Job, person: Any, *, when: float, deadline: float) -> ActOutcome:
     return contract.move_deadline(job.pk, deadline=at(deadline), clock=clock(when), person=person, reason="longer")
 
 
-def test_a_moved_deadline_changes_urgency_and_nothing_else(olga: Any) -> None:
+def test_a_moved_deadline_changes_urgency_and_nothing_else_adm_08(olga: Any) -> None:
     job = waiting_job(make_lane(urgency_weight=0.5, severity_bonus=timedelta(0)), deadline=1000)
     before = Job.objects.filter(pk=job.pk).values().get()
 

@@ -60,7 +60,7 @@ def test_a_mistake_keeps_the_page_and_what_was_typed(open_page):
     assert not Decision.objects.exists()
 
 
-def test_extend_moves_the_time_and_leaves_the_typed_text(open_page):
+def test_extend_moves_the_time_and_leaves_the_typed_text_htx_08(open_page):
     item = manual_now(make_live_lane())
     who = rita()
     people.take(item.pk, person=who, clock=DATABASE_CLOCK)
@@ -181,7 +181,7 @@ def test_the_help_lists_the_keys_of_the_page(open_page):
 
 
 @pytest.mark.parametrize("winner", [0, 1], ids=["the first browser first", "the second browser first"])
-def test_two_browsers_on_one_item_and_on_one_button_make_one_decision_and_the_other_is_told(open_page, winner):
+def test_two_browsers_on_one_item_and_on_one_button_make_one_decision_and_the_other_is_told_mod_01(open_page, winner):
     lane, reviewers = make_live_lane(), [rita(), leo()]
     free, held = manual_now(lane), manual_now(lane)
     people.take(held.pk, person=reviewers[0], clock=DATABASE_CLOCK)

@@ -215,7 +215,7 @@ def test_a_lead_corrects_a_decision_from_the_jobs_page(client, item):
     assert "not in force any more" in text(client.post(correct, follow=True))
 
 
-def test_an_appeal_is_entered_on_the_jobs_page_and_its_words_are_text(client, item):
+def test_an_appeal_is_entered_on_the_jobs_page_and_its_words_are_text_mod_14(client, item):
     decided(client, item, rita())
     clerk = person("carl", "view_board", "appeal_decision")
     client.force_login(clerk)

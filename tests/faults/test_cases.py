@@ -162,7 +162,7 @@ def test_the_table_of_cases_names_tests_that_name_the_case() -> None:
         for path in paths:
             folder = ROOT / Path(path).parent if "/" in path else folder
             text = (folder / Path(path).name).read_text()
-            assert case in text or case.lower().replace("-", "_") in text, f"{case}: {path} does not name it"
+            assert re.search(case.replace("-", "[-_]"), text, re.IGNORECASE), f"{case}: {path} does not name it"
     assert len({case for case, _held in rows}) == len(rows)
     groups = Counter(case[:3] for case, _held in rows)
     assert groups >= Counter({"CEL": 8, "PGQ": 14, "LSE": 6, "RET": 3, "BRK": 5})

@@ -150,7 +150,7 @@ def test_nothing_new_moves_only_the_time_of_the_figures(living):
     assert living.locator("#live").get_attribute("data-version") == version
 
 
-def test_an_older_answer_is_dropped(living):
+def test_an_older_answer_is_dropped_htx_10(living):
     STEERING.is_read_late, STEERING.figure = True, 7
     seen = STEERING.polls
     poll_until(lambda: STEERING.polls > seen + 1, living, "two more polls")
@@ -158,7 +158,7 @@ def test_an_older_answer_is_dropped(living):
     expect(living.locator("#figure")).to_have_text("1")
 
 
-def test_a_hidden_tab_does_not_poll_and_asks_at_once_when_shown(living):
+def test_a_hidden_tab_does_not_poll_and_asks_at_once_when_shown_htx_04(living):
     poll_until(lambda: STEERING.polls > 0, living, "the first poll")
     hide = "(hidden) => { Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });"
     show = f"{hide} document.dispatchEvent(new Event('visibilitychange')); }}"
@@ -210,7 +210,7 @@ def test_a_page_without_anything_living_offers_no_pause(open_page):
 # --- Signed out, and kept text ----------------------------------------------------------------------------------------
 
 
-def test_a_session_that_is_over_changes_nothing_but_a_banner(living, settings):
+def test_a_session_that_is_over_changes_nothing_but_a_banner_htx_01(living, settings):
     note(living).fill("half a sentence")
     cookies = living.context.cookies()
     living.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
@@ -309,7 +309,7 @@ def test_a_form_can_be_sent_again_after_its_answer(living):
     poll_until(lambda: len(STEERING.posts) == 2, living, "a second post")
 
 
-def test_the_token_is_read_when_a_form_is_sent(living):
+def test_the_token_is_read_when_a_form_is_sent_htx_02(living):
     """Signing in again in another tab has changed it meanwhile."""
     fresh = "A" * 32
     (old,) = [one for one in living.context.cookies() if one["name"] == "csrftoken"]

@@ -61,7 +61,7 @@ def test_a_poll_signed_out_is_told_so_without_a_page(client, gallery, db):
     assert answer["Cache-Control"] == "no-store"
 
 
-def test_htmx_signed_out_is_not_led_to_a_sign_in_page_that_it_would_swap_in(client, gallery, db):
+def test_htmx_signed_out_is_not_led_to_a_sign_in_page_that_it_would_swap_in_htx_01(client, gallery, db):
     assert client.get("/preferences/", headers={"HX-Request": "true"}).status_code == 401
     assert client.get("/preferences/").status_code == 302
 
@@ -75,7 +75,7 @@ def test_a_poll_leaves_the_session_as_it_was(signed_in):
     assert (after.session_data, after.expire_date) == (before.session_data, before.expire_date)
 
 
-def test_signed_in_answers_are_never_stored_and_differ_by_reader_and_part(signed_in):
+def test_signed_in_answers_are_never_stored_and_differ_by_reader_and_part_htx_06(signed_in):
     for headers in ({}, POLL):
         answer = signed_in.get("/", headers=headers)
 

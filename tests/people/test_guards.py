@@ -43,7 +43,7 @@ def written():
         (Decision, {"reason_version": 9}),
     ],
 )
-def test_what_follows_an_item_is_written_once(model: Any, values: dict[str, Any]) -> None:
+def test_what_follows_an_item_is_written_once_mod_06(model: Any, values: dict[str, Any]) -> None:
     with pytest.raises(IntegrityError, match=r"written once|another one replaces it"), transaction.atomic():
         model.objects.update(**values)
 

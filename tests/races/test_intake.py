@@ -24,7 +24,7 @@ def test_of_fifty_equal_tickets_at_once_one_is_stored_and_the_others_are_known()
     assert len({answer.job.pk for answer in answers}) == Job.objects.count() == Ticket.objects.count() == 1
 
 
-def test_of_two_revisions_at_once_one_wins_and_every_other_is_a_conflict() -> None:
+def test_of_two_revisions_at_once_one_wins_and_every_other_is_a_conflict_mod_05() -> None:
     """PGQ-13: a reused key with another body is a conflict, and changes nothing."""
     lane = make_lane()
     one = new_ticket(lane, revision="v1")

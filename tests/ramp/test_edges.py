@@ -47,7 +47,7 @@ class TestAtTheEdgeOfTheSoak:
         assert raise_(lane, lead, when=70 - early).outcome == outcome
 
     @pytest.mark.parametrize(("age", "outcome"), [(120, "raised"), (120.001, "figures_old")])
-    def test_figures_are_good_for_two_minutes_to_the_instant(self, lead, age, outcome) -> None:
+    def test_figures_are_good_for_two_minutes_to_the_instant_rmp_02(self, lead, age, outcome) -> None:
         lane = probing(lead, when=10)
         for _number in range(2):
             answer(lane, when=30)
@@ -57,7 +57,7 @@ class TestAtTheEdgeOfTheSoak:
 
 
 class TestWithHardlyAnything:
-    def test_a_lane_without_a_ticket_is_inconclusive_everywhere_and_nothing_of_it_fails(self, lead) -> None:
+    def test_a_lane_without_a_ticket_is_inconclusive_everywhere_and_nothing_of_it_fails_rmp_06(self, lead) -> None:
         lane = probing(lead, when=10)
         judged(lane, when=200)
 
@@ -125,7 +125,7 @@ class TestAPlanThatIsEditedInTheMiddle:
 
 
 class TestACapThatALeadLowered:
-    def test_is_not_lifted_by_a_hold_and_its_resume(self, lead) -> None:
+    def test_is_not_lifted_by_a_hold_and_its_resume_rmp_10(self, lead) -> None:
         lane = running(lead)
         ramp.set_cap(lane.pk, person=lead, cap=4, reason=WHY, clock=clock(90))
         pull(lane, lead, when=100)

@@ -302,7 +302,7 @@ def test_a_recall_against_the_relay_withdraws_a_message_or_announces_it_and_neve
     assert read_ & withdrawn == set()
 
 
-def test_ten_workers_at_once_are_given_no_more_than_the_rate_in_any_sixty_seconds(lead: Person) -> None:
+def test_ten_workers_at_once_are_given_no_more_than_the_rate_in_any_sixty_seconds_rmp_12(lead: Person) -> None:
     lane = running(lead, stages=(PLAN[0], replace(PLAN[1], cap=50, rate=12), PLAN[2]))
     for _number in range(60):
         waiting_job(lane, added=99, deadline=90_000)

@@ -79,7 +79,7 @@ def differing(client: Client, scene: Scene, rights: set[str], *, is_there: bool)
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_a_role_everywhere_finds_what_its_rights_are_for_and_nothing_else(scene: Scene, role: str) -> None:
+def test_a_role_everywhere_finds_what_its_rights_are_for_and_nothing_else_adm_09(scene: Scene, role: str) -> None:
     client = Client()
     client.force_login(with_role(role))
 
@@ -93,7 +93,7 @@ def test_somebody_without_a_role_finds_nothing(scene: Scene) -> None:
     assert differing(client, scene, set(), is_there=True) == {}
 
 
-def test_all_roles_on_one_lane_open_nothing_of_another_MOD_10(scene: Scene) -> None:  # noqa: N802
+def test_all_roles_on_one_lane_open_nothing_of_another_mod_10(scene: Scene) -> None:  # noqa: N802
     other = make_scene(with_role(roles.LEAD))
     somebody = Person.objects.create_user("lena")
     for role in ON_A_LANE:

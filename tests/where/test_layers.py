@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
     jobs=st.integers(1, 6),
     attended=st.sampled_from(["nobody", "drainer", "worker"]),
 )
-def test_one_job_at_a_time_and_all_at_once_agree_and_sum_to_all_open(
+def test_one_job_at_a_time_and_all_at_once_agree_and_sum_to_all_open_obs_05(
     chance: Random, states: list[str], jobs: int, attended: str
 ) -> None:
     with rolled_back():
