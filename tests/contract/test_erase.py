@@ -77,7 +77,7 @@ def test_what_the_machine_has_or_waits_for_ends_withdrawn_and_a_late_answer_says
     assert (kept.added, kept.gone) == (1, 1)
 
 
-def test_an_open_item_stays_and_can_still_be_decided_mod_07() -> None:  # noqa: N802
+def test_an_open_item_stays_and_can_still_be_decided_mod_07() -> None:
     job = dead_job(make_lane())
 
     erase_of(job)

@@ -93,7 +93,7 @@ def test_somebody_without_a_role_finds_nothing(scene: Scene) -> None:
     assert differing(client, scene, set(), is_there=True) == {}
 
 
-def test_all_roles_on_one_lane_open_nothing_of_another_mod_10(scene: Scene) -> None:  # noqa: N802
+def test_all_roles_on_one_lane_open_nothing_of_another_mod_10(scene: Scene) -> None:
     other = make_scene(with_role(roles.LEAD))
     somebody = Person.objects.create_user("lena")
     for role in ON_A_LANE:
