@@ -1,6 +1,7 @@
 """A consumer of Reviewboard's webhooks: verifies each message, handles it once, and lets nothing older undo it.
 
-Run it: WEBHOOK_SECRET=whsec_... python docs/examples/consumer.py, and add http://this-machine:8080/ as an endpoint.
+Run it: WEBHOOK_SECRET=whsec_... python docs/examples/consumer.py, with http://127.0.0.1:8080/ as an endpoint of a site
+on the same machine that was started with WEBHOOK_ALLOWED_NETWORKS=127.0.0.1/32. It says what became of each message.
 It needs the package `standardwebhooks`, and keeps what it knows in one SQLite file.
 """
 
@@ -80,16 +81,22 @@ def handler_of(consumer: Consumer) -> type[BaseHTTPRequestHandler]:
                 self._answer(413)
                 return
             try:
-                consumer.take(self.rfile.read(length), dict(self.headers))
+                became = consumer.take(self.rfile.read(length), dict(self.headers))
             except WebhookVerificationError:
+                self._said("not signed with this secret")
                 self._answer(400)
             else:
+                self._said(became)
                 # Only now: an answer of 2xx says that the message is stored here for good.
                 self._answer(204)
 
         def _answer(self, status: int) -> None:
             self.send_response(status)
             self.end_headers()
+
+        def _said(self, became: str) -> None:
+            sys.stdout.write(f"{self.headers.get('webhook-id', 'a request')}: {became}\n")
+            sys.stdout.flush()
 
         def log_message(self, *_args: Any) -> None:
             pass
