@@ -6,14 +6,15 @@ through, within a call's time limit. Rows say what was asked; a round that was c
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F, OuterRef, Q, Subquery
 
 from queue_core import hold
-from queue_core.clock import Clock
+from queue_core.clock import EPOCH, Clock
 from queue_core.connections import Answer, Call, build, call_all, idempotency_key
 from queue_core.connections.answers import MAX_NAME, bounded
 from queue_core.contract import lock_lane
@@ -28,7 +29,7 @@ from queue_core.states import AttemptOutcome, HoldReason
 logger = logging.getLogger(__name__)
 
 SOURCE = "known-answers"
-#: Texts of one lane that are sent; an administrator has no need of more.
+#: Texts of one lane that are sent in one turn; the others have the next ones.
 MOST_TEXTS = 50
 #: One task asks for so long and no longer; the next one goes on.
 SLICE = timedelta(seconds=20)
@@ -40,12 +41,41 @@ LOST_AFTER = timedelta(minutes=2)
 
 def ask_due(*, clock: Clock, is_stopping: Callable[[], bool] = lambda: False) -> int:
     """Ask what is due in every running lane, within one slice of time. Safe to run twice at once. Returns how many."""
-    ends, asked = clock.now() + SLICE, 0
+    ends = clock.now() + SLICE
+    return sum(_ask_lane(turn, ends, clock, is_stopping) for turn in _turns(clock))
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """What one lane is still to be asked in its round, what was asked longest ago first."""
+
+    lane: Lane
+    run: StageRun
+    texts: Sequence[KnownAnswer]
+    last: datetime
+
+
+def _turns(clock: Clock) -> list[_Turn]:
+    """The lanes with something to ask, that whose turn was longest ago first: a model that hangs keeps no other lane
+    from being asked, and no text keeps those behind it from theirs, though the next round comes before it is through.
+    """
+    turns = []
     lanes = Lane.objects.filter(run__max_wrong_ratio__isnull=False).order_by("pk")
     for lane in lanes.select_related("run", "connection"):
-        if lane.run is not None and _begins_or_goes_on(lane, lane.run, clock.now()):
-            asked += _ask_lane(lane, lane.run, ends, clock, is_stopping)
-    return asked
+        run = lane.run
+        if run is not None and _begins_or_goes_on(lane, run, clock.now()):
+            texts = _texts(run)
+            due = [text for text, asked in texts if run.known_asked_at is None or asked < run.known_asked_at]
+            turns.append(_Turn(lane, run, due[:MOST_TEXTS], max((asked for _text, asked in texts), default=EPOCH)))
+    return sorted((turn for turn in turns if turn.texts), key=lambda turn: turn.last)
+
+
+def _texts(run: StageRun) -> list[tuple[KnownAnswer, datetime]]:
+    """The texts in use with when this run asked each last; EPOCH where it never did."""
+    asked = KnownReply.objects.filter(run=run, known=OuterRef("pk")).order_by("-asked_at").values("asked_at")[:1]
+    texts = KnownAnswer.objects.filter(lane_id=run.lane_id, is_active=True).annotate(asked=Subquery(asked))
+    found = [(text, text.asked or EPOCH) for text in texts.order_by("pk")]
+    return sorted(found, key=lambda pair: pair[1])
 
 
 def _begins_or_goes_on(lane: Lane, run: StageRun, now: datetime) -> bool:
@@ -61,9 +91,9 @@ def _begins_or_goes_on(lane: Lane, run: StageRun, now: datetime) -> bool:
     return run.ended_at is None
 
 
-def _ask_lane(lane: Lane, run: StageRun, ends: datetime, clock: Clock, is_stopping: Callable[[], bool]) -> int:
-    asked = 0
-    for known in KnownAnswer.objects.filter(lane=lane, is_active=True).order_by("pk")[:MOST_TEXTS]:
+def _ask_lane(turn: _Turn, ends: datetime, clock: Clock, is_stopping: Callable[[], bool]) -> int:
+    lane, run, asked = turn.lane, turn.run, 0
+    for known in turn.texts:
         if is_stopping() or clock.now() >= ends:
             break
         reply = _opened(run, known, clock)

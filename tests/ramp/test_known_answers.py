@@ -176,6 +176,36 @@ def test_a_round_that_was_cut_short_goes_on_and_asks_no_text_twice(lead: Person)
     assert gate.read(again(lane), now=at(13)).run == lane.run
 
 
+def test_rounds_that_come_faster_than_the_model_answers_still_reach_every_text(lead: Person) -> None:
+    """Begun anew with the first text each time, the gate would be inconclusive for ever."""
+    _lane, texts = asked_lane(lead)
+
+    for when in (11, 311, 611):
+        stops = iter([False, True])
+        known_answers.ask_due(clock=clock(when), is_stopping=lambda stops=stops: next(stops))
+
+    assert {call.ticket for call in ASKED} == {f"known-{text.pk}" for text in texts}
+
+
+def test_more_texts_than_one_turn_sends_have_the_next(lead: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_answers, "MOST_TEXTS", 2)
+    lane, _texts = asked_lane(lead)
+
+    assert [ask(when) for when in (11, 12, 13)] == [2, 1, 0]
+    assert wrong_line(lane, when=14).verdict == "good"
+
+
+def test_a_lane_whose_round_never_ends_keeps_no_other_lane_from_its_own(lead: Person) -> None:
+    first, _texts = asked_lane(lead)
+    second, _texts = asked_lane(lead)
+
+    for when in (11, 12):
+        stops = iter([False, True, True])
+        known_answers.ask_due(clock=clock(when), is_stopping=lambda stops=stops: next(stops))
+
+    assert list(KnownReply.objects.order_by("pk").values_list("lane", flat=True)) == [first.pk, second.pk]
+
+
 def test_a_connection_that_cannot_be_used_is_kept_as_such(lead: Person) -> None:
     lane, _texts = asked_lane(lead, **{"good morning": "APPROVED"})
     ModelConnection.objects.filter(pk=lane.connection_id).update(kind="nothing-of-this-name")
