@@ -94,7 +94,8 @@ def read(*, now: datetime) -> Reading:
         tuple(wanted for one in found if (wanted := _unsilenced(one, silenced))),
         frozenset(_key_of_outage(one) for one in board if one.open_outage is not None),
         frozenset((kind, one.lane.pk) for one in board for kind in _unknown_kinds(one)),
-        frozenset((kind, lane_subject(lane.pk)) for lane in lanes if lane.run is None for kind in OF_RUNNING),
+        frozenset((kind, lane_subject(lane.pk)) for lane in lanes if lane.run is None for kind in OF_RUNNING)
+        | _nobody_awaits(board),
     )
 
 
@@ -151,7 +152,7 @@ def _key_of_outage(one: LaneFigures) -> Key:
 def _of_model_back(one: LaneFigures) -> Condition | None:
     lane, hold = one.lane, one.facts.hold
     model = lane.connection
-    if lane.run is not None or hold is None or hold.reason not in AWAITS_MODEL:
+    if hold is None or not _awaits_model(one):
         return None
     if not model_answers(model, one.now) or model.health_since is None:
         return None
@@ -159,11 +160,28 @@ def _of_model_back(one: LaneFigures) -> Condition | None:
         return None
     return Condition(
         AlertKind.MODEL_BACK,
-        f"connection {model.pk}",
+        _model_subject(one),
         (lane.pk,),
         model.pk,
         {"since": model.health_since.isoformat(), "connection": model.name, "lanes": [str(lane)]},
     )
+
+
+def _awaits_model(one: LaneFigures) -> bool:
+    hold = one.facts.hold
+    return one.lane.run is None and hold is not None and hold.reason in AWAITS_MODEL
+
+
+def _model_subject(one: LaneFigures) -> str:
+    return f"connection {one.lane.connection_id}"
+
+
+def _nobody_awaits(board: Sequence[LaneFigures]) -> frozenset[Key]:
+    """Models that no lane on hold waits for any more: that they answer is no news to anybody."""
+    awaited = {_model_subject(one) for one in board if _awaits_model(one)}
+    return frozenset((AlertKind.MODEL_BACK, _model_subject(one)) for one in board) - {
+        (AlertKind.MODEL_BACK, subject) for subject in awaited
+    }
 
 
 def _of_lane(one: LaneFigures) -> Iterator[Condition]:

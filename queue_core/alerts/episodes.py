@@ -25,7 +25,8 @@ RIGHT = "hold_lane"
 QUIET = timedelta(minutes=1)
 QUIET_OF = {
     AlertKind.GROWING: timedelta(minutes=10),
-    AlertKind.MODEL_BACK: timedelta(0),
+    # A model that is hardly up answers some looks and not others all night: told once. A raise ends it at once.
+    AlertKind.MODEL_BACK: timedelta(minutes=5),
     AlertKind.SOAK_MET: timedelta(0),
     AlertKind.AUTOMATIC_HOLD: timedelta(0),
 }

@@ -16,6 +16,7 @@ from queue_core.models import (
     AlertSubscription,
     AlertWatch,
     AuditEntry,
+    ModelConnection,
     Outage,
     Presence,
 )
@@ -113,6 +114,32 @@ def test_what_comes_and_goes_within_a_minute_is_one_episode():
     watch(1062)
 
     assert [(one.begun_at, one.seen_at, one.over_at) for one in episodes("ready_late")] == [(at(1000), at(1062), None)]
+
+
+def test_a_model_that_comes_and_goes_is_told_once_and_is_no_news_once_a_lead_starts(lead):
+    """RMP-05: health that flaps is no flood."""
+    lane = probing(lead)
+    hold.automatic(again(lane), run_id=again(lane).run_id, reason=HoldReason.AUTO_UNAVAILABLE, now=at(30))
+    for since in range(100, 700, 100):
+        look_at_model(lane, is_good=True, when=since + 65, since=since)
+        look_at_model(lane, is_good=False, when=since + 90, since=since + 90)
+
+    [episode] = episodes("model_back")
+    assert (episode.begun_at, episode.over_at, episode.notices.count()) == (at(165), None, 1)
+
+    look_at_model(lane, is_good=True, when=765, since=700)
+    assert raise_(lane, lead, when=770).outcome == "raised"
+    watch(771)
+
+    [episode] = episodes("model_back")
+    assert episode.over_at == at(771)
+
+
+def look_at_model(lane, *, is_good, when, since):
+    ModelConnection.objects.filter(pk=lane.connection_id).update(
+        health_is_good=is_good, health_since=at(since), health_checked_at=at(when)
+    )
+    watch(when)
 
 
 def test_what_was_not_seen_for_a_minute_is_over_and_begins_anew():
