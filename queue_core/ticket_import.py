@@ -14,7 +14,7 @@ from queue_core import wakeups
 from queue_core.clock import Clock
 from queue_core.contract import NewTicket, Received, receive_many, supersede
 from queue_core.errors import InvalidJob, RevisionConflict
-from queue_core.models import Lane
+from queue_core.models import Lane, Ticket
 from queue_core.states import AddOutcome
 from queue_core.ticket_fields import TicketRecord
 from queue_core.ticket_file import Line
@@ -151,6 +151,41 @@ class Receiving:
             return _answer(supersede(ticket, replaces=replaces, clock=self.clock))
         except (InvalidJob, RevisionConflict) as fault:
             return fault
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """An intake for whoever reaches some lanes only.
+
+    Ids are unique in their source, whatever the lane: a line may name a ticket that its sender may not see. It is left
+    as it is, and nothing is told of it but that its id is taken. One question a batch.
+    """
+
+    intake: Intake
+    #: Whether a lane, by its id, is the sender's.
+    reaches: Callable[[int], bool]
+
+    def take(self, entries: Sequence[Entry]) -> dict[int, Answer]:
+        beyond = self._beyond(entries)
+        refused: dict[int, Answer] = {
+            entry.line: _out_of_reach(entry) for entry in entries if entry.ticket.name in beyond
+        }
+        return refused | self.intake.take([entry for entry in entries if entry.line not in refused])
+
+    def _beyond(self, entries: Sequence[Entry]) -> set[tuple[str, str]]:
+        names = [entry.ticket.name for entry in entries]
+        found = Ticket.objects.filter(
+            source__in={source for source, _id in names},
+            external_id__in=[external_id for _source, external_id in names],
+        )
+        rows = found.values_list("source", "external_id", "lane_id")
+        return {(source, external_id) for source, external_id, lane_id in rows if not self.reaches(lane_id)}
+
+
+def _out_of_reach(entry: Entry) -> InvalidJob:
+    if entry.replaces is not None:
+        return InvalidJob(_("There is no such ticket whose revision could be replaced."), field="replaces")
+    return InvalidJob(_("Another lane, which is not yours, has a ticket of this source and id."), field="ticket")
 
 
 def _answer(received: Received | InvalidJob) -> Answer:

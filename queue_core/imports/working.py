@@ -31,7 +31,7 @@ from queue_core.states import AddOutcome, ImportState
 from queue_core.ticket_file import Line
 from queue_core.ticket_foresight import Foreseeing, Foreseen, Name
 from queue_core.ticket_formats import TicketFormat
-from queue_core.ticket_import import REFUSED, Account, FindLane, Importer, Intake, Receiving, batches
+from queue_core.ticket_import import REFUSED, Account, FindLane, Importer, Intake, Receiving, Within, batches
 from queue_core.ticket_refused import Refusal
 
 if TYPE_CHECKING:
@@ -154,9 +154,13 @@ class _Turn:
         self.run.counts = counts
 
     def _intake(self) -> Intake:
+        intake: Intake = Receiving(self.clock)
         if self.run.state == ImportState.CHECKING:
-            return Foreseeing(self.clock, RowMemory(self.run))
-        return Receiving(self.clock)
+            intake = Foreseeing(self.clock, RowMemory(self.run))
+        if may(self.run.by, RIGHT):
+            return intake
+        # A ticket of a lane that is not the person's is not theirs to replace, nor to hear of.
+        return Within(intake, lambda lane_id: may(self.run.by, RIGHT, lane_id))
 
     def _keep(self, refused: Sequence[Refusal]) -> None:
         room = MOST_REFUSALS - sum(self.run.counts.get(name, 0) for name in LEFT_OUT)

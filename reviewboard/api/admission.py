@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
+from queue_core.clock import DATABASE_CLOCK
 from queue_core.contract import NewTicket
 from queue_core.errors import InvalidJob
 from queue_core.models import ApiKey, Lane, Ticket
 from queue_core.ticket_fields import TicketRecord
+from queue_core.ticket_import import Intake, Receiving, Within
 from reviewboard.api.problems import Problem
 
 
@@ -22,9 +24,12 @@ class Admission:
     def ticket(self, record: TicketRecord) -> NewTicket:
         """The ticket of a record. Raises InvalidJob for a lane or source that the key is not for."""
         lane, source = self._lane(record.lane), source_of(self.key, record.source)
-        if record.replaces is not None and not self._reaches(source, record.ticket):
-            raise InvalidJob(_("There is no such ticket whose revision could be replaced."), field="replaces")
         return record.for_lane(lane, default_source=source)
+
+    def intake(self) -> Intake:
+        """Where its tickets go in. Those that are in other lanes are out of its reach."""
+        receiving = Receiving(DATABASE_CLOCK)
+        return Within(receiving, self.key.may_at) if self.key.lanes else receiving
 
     def _lane(self, name: str) -> Lane:
         if name not in self._lanes:
@@ -34,13 +39,6 @@ class Admission:
         if found is None:
             raise InvalidJob(_("There is no such lane."), field="lane")
         return found
-
-    def _reaches(self, source: str, external_id: str) -> bool:
-        """Whether the ticket is the key's to replace: one in another lane is not, one that is missing is told later."""
-        if not self.key.lanes:
-            return True
-        lane_ids = Ticket.objects.filter(source=source, external_id=external_id).values_list("lane_id", flat=True)
-        return all(lane_id in self.key.lanes for lane_id in lane_ids)
 
 
 def source_of(key: ApiKey, named: str | None) -> str:

@@ -18,7 +18,7 @@ from queue_core.errors import InvalidJob, RevisionConflict
 from queue_core.models.api_keys import KeyScope
 from queue_core.states import AddOutcome
 from queue_core.ticket_file import Line, lines, parse
-from queue_core.ticket_import import REFUSED, Answer, Entry, Receiving, batches
+from queue_core.ticket_import import REFUSED, Answer, Entry, batches
 from reviewboard.api.admission import Admission
 from reviewboard.api.bodies import NDJSON, length_of, open_body
 from reviewboard.api.described import failures, lines_of
@@ -141,7 +141,7 @@ class _Taking:
                 entries.append(Entry(line.number, self.admission.ticket(record), record.replaces))
             except InvalidJob as fault:
                 answers[line.number] = (fault, None)
-        taken = Receiving(DATABASE_CLOCK).take(entries)
+        taken = self.admission.intake().take(entries)
         return answers | {entry.line: (taken[entry.line], entry) for entry in entries}
 
     def _end(self, size: int, stopped: dict[str, str]) -> None:

@@ -13,7 +13,7 @@ from queue_core.errors import InvalidJob, RevisionConflict
 from queue_core.models.api_keys import KeyScope
 from queue_core.states import ActOutcome, AddOutcome
 from queue_core.ticket_file import Line, parse
-from queue_core.ticket_import import Entry, Receiving
+from queue_core.ticket_import import Entry
 from reviewboard.api import schemas
 from reviewboard.api.admission import Admission, ticket_of
 from reviewboard.api.bodies import read_as, read_body
@@ -53,10 +53,11 @@ def send(request: HttpRequest) -> Status[Any]:
 def _take(request: HttpRequest, raw: bytes) -> tuple[AddOutcome, contract.NewTicket]:
     try:
         record = parse(Line(1, raw), now=DATABASE_CLOCK.now())
-        ticket = Admission(key_of(request)).ticket(record)
+        admission = Admission(key_of(request))
+        ticket = admission.ticket(record)
     except InvalidJob as fault:
         raise _refused(fault) from fault
-    answer = Receiving(DATABASE_CLOCK).take([Entry(1, ticket, record.replaces)])[1]
+    answer = admission.intake().take([Entry(1, ticket, record.replaces)])[1]
     if isinstance(answer, InvalidJob):
         raise _refused(answer)
     if isinstance(answer, RevisionConflict):
