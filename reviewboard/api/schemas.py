@@ -11,8 +11,8 @@ from queue_core.models.tickets import MAX_ID, MAX_SOURCE
 from queue_core.states import DeadlineKind, Exposure, SourceKind
 from reviewboard.api.problems import CODES
 
-#: Not blank.
-SAYS_SOMETHING = r"\S"
+#: Not blank, and without NUL, which no text of the database holds: in an address it comes as %00.
+SAYS_SOMETHING = r"^[^\x00]*[^\s\x00][^\x00]*$"
 Id = Annotated[str, StringConstraints(min_length=1, max_length=MAX_ID, pattern=SAYS_SOMETHING)]
 Source = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SOURCE, pattern=SAYS_SOMETHING)]
 LaneName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$")]

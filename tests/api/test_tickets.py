@@ -239,3 +239,23 @@ class TestReach:
         taken = narrow.post("/tickets", ticket(2, source=..., revision="v2", replaces="v1"))
         refused(taken, 400, "invalid_request", field="replaces")
         assert not Job.objects.filter(state="DEAD").exists()
+
+    def test_of_a_ticket_in_another_lane_nothing_is_told_but_that_its_id_is_taken(self, make_key, call, lane) -> None:
+        make_lane(name="images", cap=None)
+        narrow = Caller(make_key("posts-only", lanes=[lane.pk]).secret)
+        call.post("/tickets", ticket(1, lane="images", revision="hidden"))
+        tried = [ticket(1), ticket(1, revision="hidden"), ticket(1, revision="v3", replaces="hidden")]
+
+        for sent, field in zip(tried, ("ticket", "ticket", "replaces"), strict=True):
+            refused(narrow.post("/tickets", sent), 400, "invalid_request", field=field)
+        answers = narrow.lines(*tried, ticket(2))
+
+        assert [one.get("outcome") for one in answers] == ["refused", "refused", "refused", "stored", None]
+        assert not any("hidden" in one.get("reason", "") or "current_revision" in one for one in answers)
+
+
+@pytest.mark.parametrize("place", ["ticket", "source"])
+def test_a_nul_in_an_address_is_refused_with_its_field_imp_07(call, place) -> None:
+    asked = {"ticket": "t1", "source": "shop"} | {place: "a\0b"}
+
+    refused(call.get("/tickets", asked), 400, "invalid_request", field=place)
