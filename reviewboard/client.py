@@ -156,7 +156,7 @@ class Client:
         """One call, made again until it tells of every line."""
         for tried in range(1, self.tries + 1):
             response = self._answered("POST", "/tickets/bulk", content=b"".join(lines), headers=NDJSON)
-            told = [json.loads(line) for line in response.text.splitlines() if line]
+            told = _lines(response.content)
             answers = [one for one in told if "line" in one]
             if len(answers) == len(lines) and told[-1].get("complete"):
                 return [_sent(one, place) for one in answers]
@@ -220,7 +220,12 @@ class Client:
     # --- The wire -------------------------------------------------------------------------------------------------
 
     def _call(self, method: str, path: str, **request: Any) -> dict[str, Any]:
-        content: dict[str, Any] = self._answered(method, path, **request).json()
+        response = self._answered(method, path, **request)
+        try:
+            content: dict[str, Any] = response.json()
+        except ValueError as error:
+            # Something between here and there answered.
+            raise ApiError(response.status_code, "answer_unreadable", "The answer is no JSON.") from error
         return content
 
     def _answered(self, method: str, path: str, **request: Any) -> httpx2.Response:
@@ -261,6 +266,17 @@ def _calls(tickets: Iterable[dict[str, Any]]) -> Iterator[list[bytes]]:
         size += len(line)
     if lines:
         yield lines
+
+
+def _lines(content: bytes) -> list[dict[str, Any]]:
+    """The whole lines of an answer. At line feeds alone: an id may hold U+2028, at which splitlines parts it, too."""
+    told: list[dict[str, Any]] = []
+    for line in content.split(b"\n")[:-1]:
+        try:
+            told.append(json.loads(line))
+        except ValueError:
+            break
+    return told
 
 
 def _sent(told: dict[str, Any], place: int) -> Sent:

@@ -168,10 +168,22 @@ class TestFailing:
     def test_an_answer_that_was_cut_off_is_asked_for_again(self) -> None:
         line = '{"line": 1, "outcome": "stored"}\n'
         end = '{"end": true, "complete": true}\n'
-        with server((200, {}, line), (200, {}, line + end)) as (url, asked), Client(url, "k") as board:
+        answers = [(200, {}, line), (200, {}, line + end[:9]), (200, {}, line + end)]
+        with server(*answers) as (url, asked), Client(url, "k") as board:
             assert [one.outcome for one in board.send_many([a_ticket()])] == ["stored"]
 
-        assert len(asked) == 2
+        assert len(asked) == 3
+
+    def test_what_python_alone_takes_for_the_end_of_a_line_ends_none(self) -> None:
+        told = '{"line": 1, "outcome": "stored", "ticket": "a\u2028b\x85"}\n{"end": true, "complete": true}\n'
+        with server((200, {}, told)) as (url, _asked), Client(url, "k", tries=1) as board:
+            assert [one.ticket for one in board.send_many([a_ticket()])] == ["a\u2028b\x85"]
+
+    def test_a_page_where_an_answer_was_to_be_is_an_error_of_ours(self) -> None:
+        with server((200, {}, "<html>")) as (url, _asked), Client(url, "k") as board, pytest.raises(ApiError) as fault:
+            board.lane("posts")
+
+        assert fault.value.code == "answer_unreadable"
 
     def test_no_key_is_in_its_repr_and_no_time_without_a_zone_is_sent(self) -> None:
         with Client("http://127.0.0.1:1", "rbk_secret") as board:
