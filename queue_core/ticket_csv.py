@@ -134,7 +134,9 @@ def read_header(stream: BinaryIO, delimiter: str | None = None, known: Sequence[
         raw, more = _read_header_line(stream)
         ends += more
     text = _header_text(raw)
-    if delimiter is None:
+    if delimiter is not None:
+        _check_delimiter(delimiter)
+    else:
         delimiter = max(DELIMITERS, key=lambda one: _likeness(text, one, {*FIELDS, *known, *REFUSED_COLUMNS}))
     names = tuple(name.strip("\ufeff \t") for name in _split(text, delimiter))
     if REFUSED_COLUMNS[-1] in names:
@@ -271,6 +273,11 @@ def _split(text: str, delimiter: str) -> list[str]:
         return next(csv.reader([text], delimiter=delimiter, strict=True))
     except csv.Error as error:
         raise ConfigurationFault(_("The quotes of the header do not match.")) from error
+
+
+def _check_delimiter(text: str) -> None:
+    if len(text) != 1 or not text.isascii() or text in '"\r\n\0':
+        raise ConfigurationFault(_("A delimiter is one ASCII character that is neither a quote nor a line end."))
 
 
 def _likeness(text: str, delimiter: str, known: set[str]) -> tuple[int, int]:

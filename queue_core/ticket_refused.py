@@ -88,8 +88,10 @@ def _csv_line(cells: list[str], delimiter: str) -> bytes:
 
 #: A line that says of itself that its evidence is restricted, in NDJSON.
 _RESTRICTED = re.compile(rb'"restricted"\s*:\s*(?!false|null)')
+#: JSON lets every letter of a name be written as its number.
+_ESCAPED = re.compile(rb"\\u00([0-7][0-9a-fA-F])")
 
 
 def names_restricted(raw: bytes) -> bool:
     """Whether a refused line of NDJSON is, or may be, about restricted evidence. Rather once too often."""
-    return _RESTRICTED.search(raw) is not None
+    return _RESTRICTED.search(_ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), raw)) is not None

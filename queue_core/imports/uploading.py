@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, BinaryIO
 
+from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -58,13 +59,20 @@ def upload(stream: BinaryIO, new: NewFile, *, person: "AbstractUser", clock: Clo
         run.save(force_insert=True)
         run.size, run.digest = _keep(run, head, text)
         run.save(update_fields=["size", "digest"])
+        _check_kept(person)
         after = {"file": run.name, "bytes": run.size, "sha256": run.digest, "source": run.source}
         audit.record("import.uploaded", now=now, actor=person, subject=run, after=after)
     return run
 
 
-def _check_open(person: "AbstractUser") -> None:
-    kept = ImportRun.objects.filter(by_id=person.pk, ended_at__isnull=True).count()
+def _check_kept(person: "AbstractUser") -> None:
+    """Once more, when the file is written: of several that come at once each sees those that were kept before it."""
+    get_user_model()._default_manager.select_for_update(no_key=True).get(pk=person.pk)
+    _check_open(person, beside=1)
+
+
+def _check_open(person: "AbstractUser", *, beside: int = 0) -> None:
+    kept = ImportRun.objects.filter(by_id=person.pk, ended_at__isnull=True).count() - beside
     if kept >= MOST_OPEN:
         text = ngettext(
             "%(count)d file of yours is kept already. Import or discard it first.",

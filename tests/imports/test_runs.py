@@ -272,6 +272,18 @@ def test_a_person_keeps_few_files_at_once(leo) -> None:
         upload(leo, HEADER)
 
 
+def test_of_files_that_come_at_once_no_more_are_kept(leo, monkeypatch) -> None:
+    """Each was let in before the others were kept: the count that binds is the one when the file is written."""
+    for _file in range(uploading.MOST_OPEN):
+        upload(leo, HEADER)
+    look = uploading._check_open
+    monkeypatch.setattr(uploading, "_check_open", lambda one, *, beside=0: look(one, beside=beside) if beside else None)
+
+    with pytest.raises(InvalidRequest, match="kept already"):
+        upload(leo, HEADER)
+    assert ImportRun.objects.count() == uploading.MOST_OPEN
+
+
 @pytest.mark.parametrize(
     ("name", "content", "kind"),
     [("a.csv", "{", "csv"), ("a.ndjson", "x", "ndjson"), ("a", ' {"a":1}', "ndjson"), ("C:\\a\\b.TSV", "x", "csv")],
@@ -304,6 +316,30 @@ def test_a_lane_in_which_one_may_not_import_does_not_exist(lane, leo) -> None:
 
     assert (run.foretold["stored"], run.foretold["refused"]) == (1, 1)
     assert ImportRefusal.objects.get().reason == "There is no such lane."
+
+
+def test_a_ticket_in_a_lane_in_which_one_may_not_import_is_neither_replaced_nor_told_of(lane, leo) -> None:
+    other, narrow = make_lane(name="images", cap=None), person("nia")
+    LaneRole.objects.create(person=narrow, lane=lane, role=lead_group())
+    theirs = '{"ticket":"t","revision":"hidden","evidence":"a"}\n'
+    imports.begin(checked(leo, other, theirs, name="a.ndjson").pk, person=leo, clock=DATABASE_CLOCK)
+    work(ImportRun.objects.get())
+    tried = (
+        '{"ticket":"t","revision":"2","evidence":"b","replaces":"hidden"}\n'
+        '{"ticket":"t","revision":"2","evidence":"b"}\n'
+        '{"ticket":"own","revision":"1","evidence":"b"}\n'
+    )
+
+    run = checked(narrow, lane, tried, name="b.ndjson")
+    foretold = dict(run.foretold)
+    imports.begin(run.pk, person=narrow, clock=DATABASE_CLOCK)
+    run = work(run)
+
+    assert (run.counts["refused"], run.counts["stored"]) == (2, 1)
+    assert (foretold["refused"], foretold["stored"]) == (2, 1)
+    assert not run.refusals.filter(reason__contains="hidden").exists()
+    assert Job.objects.get(revision="hidden").lane == other
+    assert not Job.objects.filter(revision="2").exists()
 
 
 def lead_group() -> Any:
@@ -344,6 +380,10 @@ def test_a_mapping_that_does_not_fit_changes_nothing(lane, leo) -> None:
     ("name", "content"),
     [
         ("a.ndjson", '{"lane":"posts","ticket":"t","revision":"1","evidence":"x","restricted":true,"severity":9}'),
+        (
+            "a.ndjson",
+            '{"lane":"posts","ticket":"t","revision":"1","evidence":"x","r\\u0065stricted":true,"severity":9}',
+        ),
         ("a.csv", "ticket,revision,evidence,restricted,severity\nt,1,x,true,9\n"),
         ("a.csv", "ticket,revision,evidence,restricted\nt,1,x\n"),
     ],

@@ -193,6 +193,16 @@ def test_an_upload_without_its_token_is_refused(leo) -> None:
     assert not ImportRun.objects.exists()
 
 
+@pytest.mark.parametrize("delimiter", ['"', "\n", "\r"])
+def test_a_delimiter_that_is_none_is_said(client, leo, lane, delimiter) -> None:
+    send(client)
+
+    answer = client.post(f"/imports/{ImportRun.objects.get().pk}/settle/", settings(delimiter=delimiter))
+
+    assert answer.status_code == 422
+    assert "neither a quote nor a line end" in answer.text
+
+
 def test_an_act_that_comes_too_late_says_how_the_import_stands(client, leo, lane) -> None:
     url = send(client).url
     client.post(f"{url}discard/")

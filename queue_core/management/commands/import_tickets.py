@@ -150,10 +150,7 @@ def _name(text: str, option: str) -> str:
 
 def _delimiter(text: str | None) -> str | None:
     by_name = {name: one for one, name in DELIMITERS.items()}
-    found = by_name.get(text, text) if text else None
-    if found is not None and (len(found) != 1 or not found.isascii() or found in '"\r\n\0'):
-        raise ConfigurationFault(_("A delimiter is one ASCII character that is neither a quote nor a line end."))
-    return found
+    return by_name.get(text, text) if text else None
 
 
 def _mapping(pairs: list[str]) -> dict[str, str]:
