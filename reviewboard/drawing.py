@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from unicodedata import east_asian_width
 
 from reviewboard.shapes import Text
 
@@ -17,6 +18,8 @@ GAP = 3.0
 
 CHART_WIDTH, CHART_HEIGHT = 520, 200
 LEFT, RIGHT, TOP, BOTTOM = 52, 76, 12, 28
+#: Where a name begins beside its line's end, and what a sign of it takes at 16 px.
+LABEL_INDENT, SIGN_WIDTH = 10, 9
 MOST_POINTS = 60
 LABEL_GAP = 16
 #: A mark that stands nearer than this to the one before it keeps its name for the pointer and the reader's voice.
@@ -176,31 +179,39 @@ def line_chart(
     if any(len(line.values) != len(times) for line in series):
         raise ValueError("each series needs a value or None for each time")
     highest = _round_up(max((v for line in series for v in line.values if v is not None), default=0.0))
-    lines = [_line(one, times, highest) for one in series if any(v is not None for v in one.values)]
+    right = CHART_WIDTH - max(RIGHT, *(_room_for(one.name) for one in series), 0)
+    lines = [_line(one, times, highest, right) for one in series if any(v is not None for v in one.values)]
     return LineChart(
         title=title,
         unit=unit,
         lines=_labels_apart(lines),
         ticks=[Tick(_y(highest * step / 4, highest), highest * step / 4) for step in range(5)],
-        time_ticks=_time_ticks(times),
-        marks=_drawn(_inside(marks, times), times),
+        time_ticks=_time_ticks(times, right),
+        marks=_drawn(_inside(marks, times), times, right),
         rows=[ChartRow(at, [line.values[i] for line in series]) for i, at in enumerate(times)],
         series=series,
         tick_format="m-d" if of_days else "H:i",
         row_format="Y-m-d" if of_days else "Y-m-d H:i",
+        right=right,
     )
 
 
-def _line(series: Series, times: Sequence[datetime], highest: float) -> Line:
+def _room_for(name: Text) -> int:
+    """What a name at the end of its line takes on a phone, where it is written largest. Wide signs count twice."""
+    signs = sum(2 if east_asian_width(sign) in "WF" else 1 for sign in str(name))
+    return min(LABEL_INDENT + SIGN_WIDTH * signs, CHART_WIDTH // 3)
+
+
+def _line(series: Series, times: Sequence[datetime], highest: float, right: int) -> Line:
     commands, pen_is_down, last = [], False, 0.0
     for at, value in zip(times, series.values, strict=True):
         if value is None:
             pen_is_down = False
             continue
         last = _y(value, highest)
-        commands.append(f"{'L' if pen_is_down else 'M'}{_x_at(at, times):.1f} {last:.1f}")
+        commands.append(f"{'L' if pen_is_down else 'M'}{_x_at(at, times, right):.1f} {last:.1f}")
         pen_is_down = True
-    return Line(series.code, series.name, " ".join(commands), CHART_WIDTH - RIGHT + 10, last + 4, last)
+    return Line(series.code, series.name, " ".join(commands), right + LABEL_INDENT, last + 4, last)
 
 
 def _labels_apart(lines: Sequence[Line]) -> list[Line]:
@@ -216,34 +227,34 @@ def _labels_apart(lines: Sequence[Line]) -> list[Line]:
     return [replace(line, label_y=round(y, 1)) for line, y in zip(ordered, places, strict=True)]
 
 
-def _drawn(marks: Sequence[Mark], times: Sequence[datetime]) -> list[DrawnMark]:
+def _drawn(marks: Sequence[Mark], times: Sequence[datetime], right: int) -> list[DrawnMark]:
     """In order of time. A name that would cover the one before it is left to the pointer."""
     drawn: list[DrawnMark] = []
     named = -math.inf
     for mark in sorted(marks, key=lambda one: one.at):
-        position = _x_at(mark.at, times)
+        position = _x_at(mark.at, times, right)
         is_named = position - named >= MARK_GAP
         named = position if is_named else named
         drawn.append(DrawnMark(position, mark.kind, mark.label, is_named))
     return drawn
 
 
-def _time_ticks(times: Sequence[datetime]) -> list[TimeTick]:
+def _time_ticks(times: Sequence[datetime], right: int) -> list[TimeTick]:
     if len(times) < 2:
-        return [TimeTick(_x_at(at, times), at) for at in times]
+        return [TimeTick(_x_at(at, times, right), at) for at in times]
     step = (len(times) - 1) / min(4, len(times) - 1)
     chosen = [times[round(i * step)] for i in range(min(4, len(times) - 1) + 1)]
-    return [TimeTick(_x_at(at, times), at) for at in chosen]
+    return [TimeTick(_x_at(at, times, right), at) for at in chosen]
 
 
 def _inside(marks: Sequence[Mark], times: Sequence[datetime]) -> list[Mark]:
     return [mark for mark in marks if times and times[0] <= mark.at <= times[-1]]
 
 
-def _x_at(at: datetime, times: Sequence[datetime]) -> float:
+def _x_at(at: datetime, times: Sequence[datetime], right: int) -> float:
     span = (times[-1] - times[0]).total_seconds()
     share = (at - times[0]).total_seconds() / span if span else 1.0
-    return round(LEFT + share * (CHART_WIDTH - LEFT - RIGHT), 1)
+    return round(LEFT + share * (right - LEFT), 1)
 
 
 def _y(value: float, highest: float) -> float:

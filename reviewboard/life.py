@@ -17,6 +17,7 @@ from queue_core.states import (
     ItemKind,
     JobState,
 )
+from reviewboard.act_names import act_name
 from reviewboard.shapes import LifeStep, Tone
 from reviewboard.templatetags.board import duration
 
@@ -124,7 +125,7 @@ def _act_step(act: AuditEntry) -> LifeStep:
         "job.deadline_moved": _("Deadline moved by %(name)s"),
         "job.pulled": _("Taken out of the machine's hands by %(name)s"),
     }
-    title = titles.get(act.act, _("%(act)s by %(name)s")) % {"name": act.actor_name, "act": act.act}
+    title = titles.get(act.act, _("%(name)s: %(act)s")) % {"name": act.actor_name, "act": act_name(act.act)}
     return LifeStep(title, Tone.INFO, act.at, lines=[act.reason] if act.reason else [])
 
 

@@ -66,6 +66,18 @@ def test_evidence_is_shown_with_its_seal_to_who_may_read_it(client):
     assert "You may not read evidence." in without
 
 
+def test_acts_stand_in_its_life_in_words(client):
+    """No code of the audit: whoever looked is named in the reader's language."""
+    job = waiting_now(make_live_lane(), evidence={"text": "some words", "author": "anna"})
+    who = rita()
+    see(client, who, job)
+
+    shown = text(see(client, who, job))
+
+    assert "rita: read evidence" in shown
+    assert "evidence.read" not in shown
+
+
 def test_restricted_evidence_is_never_on_the_jobs_page(client):
     job = waiting_now(make_live_lane(), evidence={"text": "some words"}, is_restricted=True)
 

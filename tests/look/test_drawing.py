@@ -53,6 +53,16 @@ def test_end_labels_do_not_cover_each_other() -> None:
     assert abs(chart.lines[0].label_y - chart.lines[1].label_y) >= 16
 
 
+@pytest.mark.parametrize(("name", "signs"), [("by the model", 12), ("由人员决定的内容", 16)])
+def test_a_long_name_has_its_place_beside_the_lines(name: str, signs: int) -> None:
+    """A phone writes it with 16 px, in the drawing's own measure: some nine for each sign."""
+    short = line_chart("t", minutes(2), [Series("a", "one", [1, 1])])
+    chart = line_chart("t", minutes(2), [Series("a", "one", [1, 1]), Series("b", name, [1, 1])])
+
+    assert chart.width - chart.lines[0].label_x >= signs * 9
+    assert chart.time_ticks[-1].position == chart.right < short.right
+
+
 def test_more_than_sixty_points_are_refused() -> None:
     with pytest.raises(ValueError, match="60"):
         line_chart("t", minutes(61), [Series("a", "one", [0.0] * 61)])
