@@ -56,6 +56,8 @@ ACTS: dict[str, Text] = {
     "ticket.preservation_lifted": _("lifted a preservation hold"),
     "ticket.erased": _("erased a ticket's content"),
     "ticket.erase_refused": _("was refused to erase content that is kept"),
+    "person.signed_in": _("signed in"),
+    "person.linked": _("linked a person's account with single sign-on"),
     "person.added": _("added a person"),
     "person.changed": _("changed a person"),
     "person.locked_out": _("locked out after failed sign-ins"),

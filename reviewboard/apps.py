@@ -7,8 +7,8 @@ class ReviewboardConfig(AppConfig):
     verbose_name = gettext_lazy("Accounts")
 
     def ready(self) -> None:
-        # Connects its receiver.
-        from reviewboard import lockout  # noqa: F401
+        # Connects their receivers.
+        from reviewboard import lockout, sign_in_record  # noqa: F401
 
         # Whoever wakes a worker, page or command, does so by the app of this project.
         from reviewboard.celery import app

@@ -10,6 +10,7 @@ from kombu import Exchange, Queue
 
 from reviewboard import logs, mailers
 from reviewboard.environment import read
+from reviewboard.sso import setup as sso
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -139,6 +140,15 @@ AXES_DISABLE_ACCESS_LOG = True
 # The demo's links. Each opens once (a sign-in makes older ones void), and not after half a day.
 SESAME_ONE_TIME = True
 SESAME_MAX_AGE = 12 * 3600
+
+# --- Single sign-on -------------------------------------------------------------------------------------------------
+
+#: None where it is not configured; then nothing of its packages is loaded, nor are their tables made.
+SIGN_ON = sso.read(env)
+if SIGN_ON is not None:
+    INSTALLED_APPS += sso.APPS
+    MIDDLEWARE = sso.middleware_with(MIDDLEWARE)
+    globals().update(sso.settings_of(SIGN_ON))
 
 # --- What a browser is told -----------------------------------------------------------------------------------------
 

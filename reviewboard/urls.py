@@ -23,5 +23,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("metrics", metrics.metrics, name="metrics"),
     path("admin/", admin.site.urls),
 ]
+if settings.SIGN_ON:
+    urlpatterns.append(path("", include("reviewboard.urls_sso")))
 if settings.REVIEWBOARD_DEMO:
     urlpatterns.append(path("", include("reviewboard.urls_demo")))

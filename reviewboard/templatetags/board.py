@@ -2,8 +2,10 @@
 
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 from django import template
+from django.conf import settings
 from django.template.defaultfilters import date as format_date
 from django.utils import timezone
 from django.utils.formats import number_format
@@ -29,6 +31,13 @@ EXACT, EXACT_DAY = "Y-m-d H:i:s", "Y-m-d H:i"
 def icon(name: str) -> SafeString:
     """A shape of 16 by 16 in the text's colour. It never stands alone: a word is beside it."""
     return drawing_of(name)
+
+
+@register.simple_tag
+def sign_on_name() -> str:
+    """What the button of single sign-on calls the provider; "" where there is none."""
+    sign_on = settings.SIGN_ON
+    return (sign_on.name or urlsplit(sign_on.issuer).hostname or sign_on.issuer) if sign_on else ""
 
 
 @register.simple_tag

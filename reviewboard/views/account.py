@@ -12,12 +12,12 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.templatetags.static import static
 from django.utils import translation
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from reviewboard.models import Person
+from reviewboard.safe_next import safe_next
 from reviewboard.wellness_form import ShownForm
 
 #: Names that mean a place; the rest of the list are aliases and fixed offsets that know no summer time.
@@ -92,7 +92,7 @@ def preferences(request: HttpRequest) -> HttpResponse:
 @require_POST
 def set_language(request: HttpRequest) -> HttpResponse:
     """For this browser by a cookie, and for the person when somebody is signed in."""
-    address = _safe_next(request)
+    address = safe_next(request, request.POST.get("next", ""))
     response = redirect(address)
     code = request.POST.get("language", "")
     if code not in dict(settings.LANGUAGES):
@@ -108,11 +108,3 @@ def set_language(request: HttpRequest) -> HttpResponse:
         httponly=True,
     )
     return response
-
-
-def _safe_next(request: HttpRequest) -> str:
-    address = request.POST.get("next", "")
-    is_ours = url_has_allowed_host_and_scheme(
-        address, allowed_hosts={request.get_host()}, require_https=request.is_secure()
-    )
-    return address if is_ours else "/"

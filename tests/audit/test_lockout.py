@@ -113,4 +113,5 @@ def test_it_is_on_record_once_and_an_administrator_ends_it(client, olga):
     assert list(AuditEntry.objects.order_by("pk").values_list("act", "actor__username", "subject")) == [
         ("person.locked_out", None, "olga"),
         ("person.let_in", "ada", "olga"),
+        ("person.signed_in", "olga", "olga"),
     ]
