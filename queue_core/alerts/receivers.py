@@ -3,20 +3,18 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import uuid4
 
-from django.contrib.auth import get_user_model
 from django.db.models import Q
 
 from queue_core.alerts.sending import is_mail_set_up
 from queue_core.models import AlertEpisode, AlertHook, AlertNotice, AlertSubscription
+from queue_core.rights import people_who_may
 from queue_core.states import AlertChannel, AlertKind, AlertPhase
 
 #: Without a row of their own, whoever keeps outages hears of everything.
-EVERYTHING_FOR = "queue_core.manage_outage"
-READERS = "queue_core.view_board"
-BACKEND = "django.contrib.auth.backends.ModelBackend"
+EVERYTHING_FOR = "manage_outage"
+READERS = "view_board"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,7 @@ def _people(kind: AlertKind, lane_ids: Collection[int]) -> set[int]:
     chosen: dict[int, list[AlertSubscription]] = {}
     for row in AlertSubscription.objects.all():
         chosen.setdefault(row.person_id, []).append(row)
-    readers, keepers = _may(READERS), _may(EVERYTHING_FOR)
+    readers, keepers = _may(READERS, lane_ids), _may(EVERYTHING_FOR, lane_ids)
     return {
         pk
         for pk in readers
@@ -79,6 +77,7 @@ def _wants(row: AlertSubscription, kind: AlertKind, lane_ids: Collection[int]) -
     return kind in row.kinds and (row.lane_id is None or row.lane_id in lane_ids)
 
 
-def _may(right: str) -> set[int]:
-    model: Any = get_user_model()
-    return set(model._default_manager.with_perm(right, backend=BACKEND).exclude(email="").values_list("pk", flat=True))
+def _may(right: str, lane_ids: Collection[int]) -> set[int]:
+    """People with an address and the right everywhere, or on one of these lanes."""
+    found = [people_who_may(right, lane_id) for lane_id in lane_ids] or [people_who_may(right)]
+    return {pk for people in found for pk in people.exclude(email="").values_list("pk", flat=True)}

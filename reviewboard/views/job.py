@@ -23,7 +23,7 @@ from reviewboard.lengths import DEADLINES, length_of
 from reviewboard.life import MOST_ATTEMPTS, Ledger, life_of
 from reviewboard.live import LiveVersion, page_or_partial, wants_partial
 from reviewboard.models import Person
-from reviewboard.reading import content_to_read, note_look
+from reviewboard.reading import content_to_read, may_read_words, note_look
 from reviewboard.shapes import Conflict
 from reviewboard.views.access import job_to_move, job_to_view
 from reviewboard.views.item_chain import chain_acts
@@ -72,13 +72,12 @@ def _whole_page(job: Job, person: Person, now: datetime) -> dict[str, Any]:
     ledger = _ledger(job)
     answer = next((attempt for attempt in reversed(ledger.attempts) if attempt.is_committed), None)
     item = next((one for one in ledger.items if one.closed_at is None), None)
-    may_read = people.may(person, "view_evidence", job.lane_id)
     return {
         "life": life_of(ledger, now=now),
         "left_out": max(Attempt.objects.filter(job=job).count() - MOST_ATTEMPTS, 0),
         "decisions": ledger.decisions,
         "chain_acts": chain_acts(job, ledger.decisions, person) if item is None else None,
-        "show_notes": may_read,
+        "show_notes": may_read_words(job.evidence, person, job.lane),
         "answer": answer,
         "scores": score_lines(answer),
         "effect_lines": effect_text.of_job(figures.effects_of_job(job)),
@@ -87,6 +86,7 @@ def _whole_page(job: Job, person: Person, now: datetime) -> dict[str, Any]:
         "may_keep": any(people.may(person, right, job.lane_id) for right in KEEPING),
         "late_answers": LateAnswer.objects.filter(job=job).order_by("-pk")[:MOST_ROWS],
         "sent": _messages(job),
+        "may_deliver": people.may(person, "manage_deliveries", job.lane_id),
         "is_hard": job.ticket.deadline_kind == DeadlineKind.HARD,
         "form": _form(job) if _may_move(job, person) else None,
     }

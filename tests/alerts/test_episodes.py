@@ -4,6 +4,7 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.contrib.auth.models import Group
 from django.core import mail
 from django.db import IntegrityError, transaction
 
@@ -16,6 +17,7 @@ from queue_core.models import (
     AlertSubscription,
     AlertWatch,
     AuditEntry,
+    LaneRole,
     ModelConnection,
     Outage,
     Presence,
@@ -254,6 +256,13 @@ class TestWhoIsTold:
 
     def test_leads_hear_of_everything_and_reviewers_of_nothing_unless_they_choose(self, lead, reviewer):
         assert self.people("growing", 1) == (lead.pk,)
+
+    def test_a_lead_of_one_lane_hears_of_that_lane_and_not_of_others(self, lead, reviewer):
+        lane, other = make_lane(), make_lane()
+        LaneRole.objects.create(person=reviewer, role=Group.objects.get(name=roles.LEAD), lane=lane)
+
+        assert self.people("growing", lane.pk) == tuple(sorted((lead.pk, reviewer.pk)))
+        assert self.people("growing", other.pk) == self.people("scheduler_dead") == (lead.pk,)
 
     def test_whoever_chose_gets_what_they_chose_and_no_more(self, lead, reviewer):
         lane, other = make_lane(), make_lane()
