@@ -173,6 +173,10 @@ def test_a_refused_connection_an_unknown_host_and_a_failed_handshake_were_surely
         ("model foo does not support images: unsupported model", "short", "misconfigured"),
         ("input is not valid UTF-8", "short", "input_rejected"),
         ("request body exceeds 64 KiB", "short", "misconfigured"),
+        ("This model's maximum context length is 4096 tokens. You requested 5000.", "long " * 20_000, "input_rejected"),
+        ("This model's maximum context length is 512 tokens. You requested 900.", "short", "misconfigured"),
+        ("the model takes at most 2000 characters", "long " * 20_000, "input_rejected"),
+        ("instructions of questions: at most 200 characters", "long " * 20_000, "misconfigured"),
         ("request body exceeds 64 KiB", "long " * 20_000, "input_rejected"),
     ],
 )

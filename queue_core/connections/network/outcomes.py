@@ -74,7 +74,8 @@ OVERLOADED = frozenset({425, 429, 503, 529})
 #: A server before the model gave up on it, or another call under the same key still runs: the effect is unknown.
 UNKNOWN_EFFECT = frozenset({408, 409, 502, 504, 522, 524})
 
-_OURS = re.compile(r"\b(questions?|choices?|options?|levels?|criteria|schema|response_format|model)\b", re.IGNORECASE)
+_QUESTIONS = re.compile(r"\b(questions?|choices?|options?|levels?|criteria|schema|response_format)\b", re.IGNORECASE)
+_MODEL = re.compile(r"\bmodel\b", re.IGNORECASE)
 _LIMIT = re.compile(
     r"at most|up to|limit|maximum|max\b|exceed|too many|more than|only supports?|not support|unsupported|between \d"
     r"|unknown|invalid|required|must",
@@ -83,6 +84,8 @@ _LIMIT = re.compile(
 _SIZE = re.compile(
     r"\b(bytes?|[km]i?b|body|payload|request)\b.*(large|limit|exceed|maximum|at most|max\b)|too large", re.IGNORECASE
 )
+#: A limit of the model's that the ticket's own text is measured by, as in "this model's maximum context length".
+_LENGTH = re.compile(r"\bcontext[ _](length|window|size)\b|\btokens?\b|\bcharacters?\b|\btoo long\b", re.IGNORECASE)
 _OUR_PARAMS = ("questions", "model", "tools", "prompt_cache")
 
 
@@ -181,9 +184,10 @@ def _is_about_us(status: int, error: Mapping[str, str], share_of_ours: float) ->
         return True
     if param:
         return False
-    if status == 413 or _SIZE.search(message):
+    is_of_length = _LENGTH.search(message) and not _QUESTIONS.search(message)
+    if status == 413 or is_of_length or _SIZE.search(message):
         return share_of_ours > 0.5
-    return bool(_OURS.search(message) and _LIMIT.search(message))
+    return bool((_QUESTIONS.search(message) or _MODEL.search(message)) and _LIMIT.search(message))
 
 
 def _error_of(body: bytes) -> dict[str, str]:
