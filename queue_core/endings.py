@@ -17,7 +17,7 @@ from queue_core.questions import Question, read_questions
 
 @dataclass(frozen=True, slots=True)
 class Rulebook:
-    """The policies that a batch was claimed under, and the reason codes in use now."""
+    """The policies that a lane's batch was claimed under, and the reason codes by which it may reject now."""
 
     rows: dict[int, Policy]
     codes: frozenset[str]
@@ -25,7 +25,8 @@ class Rulebook:
     @classmethod
     def of(cls, policy_ids: Iterable[int | None]) -> Self:
         rows = Policy.objects.in_bulk([pk for pk in policy_ids if pk is not None])
-        return cls(rows, frozenset(ReasonCode.objects.filter(is_active=True).values_list("code", flat=True)))
+        lanes = {row.lane_id for row in rows.values()}
+        return cls(rows, frozenset(code for lane in lanes for code in ReasonCode.rejecting(lane)))
 
     def policy(self, policy_id: int | None) -> policies.Policy:
         """Raises ConfigurationFault where there is none, or one that cannot be read."""

@@ -250,9 +250,9 @@ def _sound_policy(lane: Lane, policy_id: int) -> Policy:
     policy = Policy.objects.filter(pk=policy_id, lane=lane).select_related("made_by").first()
     if policy is None:
         raise InvalidRequest(_("This lane has no such policy."), field="policy")
-    codes = set(ReasonCode.objects.filter(is_active=True, is_for_rejection=True).values_list("code", flat=True))
     try:
-        rules, questions = Rules.from_rules(policy.rules, codes=codes), read_questions(policy.questions)
+        rules = Rules.from_rules(policy.rules, codes=ReasonCode.rejecting(lane.pk))
+        questions = read_questions(policy.questions)
     except ConfigurationFault as fault:
         raise InvalidRequest(str(fault), field="policy") from fault
     if problems := misfits(rules, questions, lane.connection):

@@ -108,7 +108,7 @@ def proposal_for(item: Item) -> Proposal | None:
     if item.kind != ItemKind.MANUAL or item.closed_at is not None or item.lane.policy is None:
         return None
     answer = _answers([item.job_id]).get(item.job_id)
-    return _proposal(item.pk, item.lane.policy, answer, _codes())
+    return _proposal(item.pk, item.lane.policy, answer, ReasonCode.rejecting(item.lane_id))
 
 
 def proposals(lane: Lane) -> list[Proposal]:
@@ -120,7 +120,7 @@ def proposals(lane: Lane) -> list[Proposal]:
         .order_by("pk")
         .values_list("pk", "job")[:MOST_ITEMS]
     )
-    answers, codes = _answers([job for _item, job in items]), _codes()
+    answers, codes = _answers([job for _item, job in items]), ReasonCode.rejecting(lane.pk)
     found = [_proposal(item, lane.policy, answers.get(job), codes) for item, job in items]
     return [proposal for proposal in found if proposal is not None]
 
@@ -128,10 +128,6 @@ def proposals(lane: Lane) -> list[Proposal]:
 def _answers(jobs: list[int]) -> dict[int, Attempt]:
     rows = Attempt.objects.filter(job__in=jobs, is_committed=True, outcome=AttemptOutcome.VERDICT)
     return {attempt.job_id: attempt for attempt in rows.select_related("policy")}
-
-
-def _codes() -> frozenset[str]:
-    return frozenset(ReasonCode.objects.filter(is_active=True, is_for_rejection=True).values_list("code", flat=True))
 
 
 def _proposal(item: int, policy: PolicyRow, answer: Attempt | None, codes: frozenset[str]) -> Proposal | None:

@@ -44,7 +44,7 @@ class LanePolicies:
 
 
 def read_policies(lane: Lane) -> LanePolicies:
-    codes = frozenset(ReasonCode.objects.filter(is_active=True, is_for_rejection=True).values_list("code", flat=True))
+    codes = ReasonCode.rejecting(lane.pk)
     rows = Policy.objects.filter(lane=lane).select_related("made_by").order_by("-version")
     others = rows if lane.policy_id is None else rows.exclude(pk=lane.policy_id)
     return LanePolicies(
@@ -55,8 +55,7 @@ def read_policies(lane: Lane) -> LanePolicies:
 
 def shown_version(policy: Policy) -> PolicyVersion:
     """One version, as it would be read when it is put into force."""
-    codes = ReasonCode.objects.filter(is_active=True, is_for_rejection=True).values_list("code", flat=True)
-    return _shown(policy, frozenset(codes))
+    return _shown(policy, ReasonCode.rejecting(policy.lane_id))
 
 
 def _shown(policy: Policy, codes: Collection[str]) -> PolicyVersion:

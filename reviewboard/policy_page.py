@@ -62,7 +62,7 @@ def read(lane: Lane, policy: Policy, last: int) -> Reading:
         rules = Rules.from_rules(policy.rules)
     except ConfigurationFault as fault:
         return Reading(None, (), "", "", (), 0, str(fault))
-    found = what_if(lane, rules, last=last, codes=codes_in_use())
+    found = what_if(lane, rules, last=last, codes=ReasonCode.rejecting(lane.pk))
     proposed = proposals(lane) if policy.pk == lane.policy_id else []
     return Reading(
         found,
@@ -72,11 +72,6 @@ def read(lane: Lane, policy: Policy, last: int) -> Reading:
         proposed[:LISTED],
         max(len(proposed) - LISTED, 0),
     )
-
-
-def codes_in_use() -> frozenset[str]:
-    codes = ReasonCode.objects.filter(is_active=True, is_for_rejection=True)
-    return frozenset(codes.values_list("code", flat=True))
 
 
 def _cause(code: str) -> str:

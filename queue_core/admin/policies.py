@@ -93,9 +93,9 @@ class PolicyForm(ModelForm):
         return questions
 
     def clean_rules(self) -> Any:
-        rules = self.cleaned_data["rules"]
+        rules, lane = self.cleaned_data["rules"], self.cleaned_data.get("lane")
         try:
-            policies.Policy.from_rules(rules, codes=_codes())
+            policies.Policy.from_rules(rules, codes=None if lane is None else ReasonCode.rejecting(lane.pk))
         except policies.PolicyFault as fault:
             raise _told(fault.problems) from fault
         return rules
@@ -117,11 +117,6 @@ class PolicyForm(ModelForm):
 
 def _told(problems: tuple[Problem, ...]) -> forms.ValidationError:
     return forms.ValidationError([f"{problem.field}: {problem.message}" for problem in problems])
-
-
-def _codes() -> frozenset[str]:
-    codes = ReasonCode.objects.filter(is_active=True, is_for_rejection=True)
-    return frozenset(codes.values_list("code", flat=True))
 
 
 @admin.register(Policy)
@@ -234,9 +229,10 @@ def _beginning(lane: Lane) -> dict[str, Any]:
 def _try(form: Any) -> Trial | None:
     """The trial that the form asks for; a mistake becomes an error of its field."""
     rules, questions = form.parsed()
+    lane = form.cleaned_data["lane"]
     try:
         return try_text(
-            form.cleaned_data["trial_text"], rules, questions, form.cleaned_data["lane"].connection, codes=_codes()
+            form.cleaned_data["trial_text"], rules, questions, lane.connection, codes=ReasonCode.rejecting(lane.pk)
         )
     except InvalidRequest as fault:
         form.add_error("trial_text", str(fault))

@@ -47,6 +47,12 @@ class ReasonCode(models.Model):
     def __str__(self) -> str:
         return f"{self.code}: {self.title}"
 
+    @classmethod
+    def rejecting(cls, lane_id: int) -> frozenset[str]:
+        """The codes that are a ground for a policy of this lane to reject by, as they are for its people."""
+        codes = cls.objects.filter(Q(lanes=[]) | Q(lanes__contains=[lane_id]), is_active=True, is_for_rejection=True)
+        return frozenset(codes.values_list("code", flat=True))
+
 
 class ReasonCodeVersion(models.Model):
     """What a reason code said while it had this version: what the author of a decided content was told. Insert-only."""

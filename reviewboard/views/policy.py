@@ -8,7 +8,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from queue_core import trial
 from queue_core.errors import ConfigurationFault, InvalidRequest
-from queue_core.models import Lane, Policy
+from queue_core.models import Lane, Policy, ReasonCode
 from queue_core.policy import Policy as Rules
 from queue_core.questions import read_questions
 from queue_core.what_if import LAST
@@ -47,7 +47,7 @@ def _tried(form: TryForm, lane: Lane, row: Policy) -> Tried | None:
             Rules.from_rules(row.rules),
             read_questions(row.questions),
             lane.connection,
-            codes=policy_page.codes_in_use(),
+            codes=ReasonCode.rejecting(lane.pk),
         )
     except (ConfigurationFault, InvalidRequest) as fault:
         form.add_error("text", str(fault))

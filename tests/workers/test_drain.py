@@ -7,7 +7,7 @@ import pytest
 from queue_core import contract, drainers, wakeups
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.drain import Drained, Stop, drain
-from queue_core.models import Attempt, Decision, Drainer, Item, Job, Lane, LateAnswer, Policy
+from queue_core.models import Attempt, Decision, Drainer, Item, Job, Lane, LateAnswer, Policy, ReasonCode
 from tests.factories import make_ground
 from tests.workers.conftest import make_staged_lane, receive
 
@@ -188,10 +188,11 @@ def test_a_policy_that_cannot_be_read_holds_the_lane_and_calls_nothing(staged_la
     assert fresh(job).state == "WAITING"
 
 
-def test_a_reason_code_that_is_no_longer_in_use_rejects_nothing(staged_lane):
-    ground = make_ground()
-    ground.is_active = False
-    ground.save()
+@pytest.mark.parametrize("fields", [{"is_active": False}, {"is_for_rejection": False}, {"lanes": [0]}])
+def test_a_reason_code_that_is_no_ground_in_this_lane_rejects_nothing(staged_lane, fields):
+    """As for people: one retired, one for approving, one of other lanes."""
+    make_ground()
+    ReasonCode.objects.update(**fields)
     [job] = receive(staged_lane, "bad")
 
     run(staged_lane)
