@@ -21,7 +21,8 @@ def forms_of(item: Item, person: Person) -> dict[str, Any]:
     """The holder's forms. What they took back, or what a newer policy proposes, is filled in."""
     token = token_of(item)
     proposal = proposal_for(item)
-    may_requeue = item.kind == ItemKind.DEAD and people.may(person, "requeue_item", item.lane_id)
+    is_there = item.kind == ItemKind.DEAD and item.job.evidence.erased_at is None
+    may_requeue = is_there and people.may(person, "requeue_item", item.lane_id)
     filled = {**token, **_proposed(proposal), **_taken_back(item, person)}
     return {
         "token": token,

@@ -18,7 +18,7 @@ from queue_core.contract.locks import lock_job, lock_lane, read_clock
 from queue_core.contract.order import urgency
 from queue_core.contract.rules import is_running
 from queue_core.errors import InvalidRequest
-from queue_core.models import Assignment, Attempt, Decision, Item, Job, Lane, Ticket
+from queue_core.models import Assignment, Attempt, Decision, Evidence, Item, Job, Lane, Ticket
 from queue_core.states import (
     HANDLED_DEATHS,
     ActOutcome,
@@ -49,8 +49,9 @@ def requeue(
 ) -> ActOutcome:
     """Give a DEAD job a new deadline and a new budget. Fence, attempt rows and evidence go on; its item closes.
 
-    NOT_ALLOWED_IN_STATE unless the job died by deadline or attempts, its revision is still current and nobody decided
-    it. Raises InvalidRequest for a deadline that is not after now or a budget out of bounds.
+    NOT_ALLOWED_IN_STATE unless the job died by deadline or attempts, its revision is still current, nobody decided it
+    and its content was not erased. Raises InvalidRequest for a deadline that is not after now or a budget out of
+    bounds.
     """
     if max_attempts is not None and not (type(max_attempts) is int and 1 <= max_attempts <= LARGEST_BUDGET):
         raise InvalidRequest(f"A budget is from 1 to {LARGEST_BUDGET} attempts.", field="max_attempts")
@@ -61,7 +62,8 @@ def requeue(
     ticket, job = locked
     check_deadline(deadline, now)
     is_decided = Decision.objects.filter(ticket=ticket, revision=job.revision).exists()
-    if not may_requeue(ticket, job, is_decided=is_decided):
+    is_erased = Evidence.objects.filter(pk=job.evidence_id, erased_at__isnull=False).exists()
+    if not may_requeue(ticket, job, is_decided=is_decided, is_erased=is_erased):
         return ActOutcome.NOT_ALLOWED_IN_STATE
     before = {"state": job.state, "dead_reason": job.dead_reason, "deadline": job.deadline.isoformat()}
     lane = Lane.objects.get(pk=job.lane_id)
@@ -296,14 +298,18 @@ def _take_out(jobs: Sequence[Job], now: datetime) -> None:
     )
 
 
-def may_requeue(ticket: Ticket, job: Job, *, is_decided: bool) -> bool:
-    """Whether a locked job died so that it may live again. `is_decided`: its revision has a decision."""
+def may_requeue(ticket: Ticket, job: Job, *, is_decided: bool, is_erased: bool) -> bool:
+    """Whether a locked job died so that it may live again.
+
+    `is_decided`: its revision has a decision. `is_erased`: nothing is left that a model could look at.
+    """
     return (
         job.state == JobState.DEAD
         and job.dead_reason in HANDLED_DEATHS
         and ticket.current_revision == job.revision
         and ticket.withdrawn_at is None
         and not is_decided
+        and not is_erased
     )
 
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils.crypto import salted_hmac
 
 from queue_core import audit, tally
@@ -43,7 +44,10 @@ class EraseOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """`revisions`: how many were blanked now. `until`: for PRESERVED, when the last hold that stands is over."""
+    """`revisions`: how many were blanked now; none where only what was said since was left.
+
+    `until`: for PRESERVED, when the last hold that stands is over.
+    """
 
     outcome: EraseOutcome
     revisions: int = 0
@@ -56,8 +60,9 @@ def erase(ticket_id: int, *, ground: str, actor: "Actor | None", clock: Clock) -
     """Blank what a ticket's sources, models and people wrote of its content, in all of its revisions.
 
     What waits for the machine, or is with it, ends DEAD (withdrawn): nothing is left to review. Items stay open, for a
-    person may still decide by what is known. Messages hold no content and are not touched; the audit never is. Who may
-    is for the caller to ask. Raises InvalidRequest for a ground that is empty or too long.
+    person may still decide by what is known; what they write of it then is blanked by a repeat. Messages hold no
+    content and are not touched; the audit never is. Who may is for the caller to ask. Raises InvalidRequest for a
+    ground that is empty or too long.
     """
     ground = _checked(ground)
     ticket = Ticket.objects.select_for_update(no_key=True).select_related("lane").filter(pk=ticket_id).first()
@@ -72,10 +77,11 @@ def erase(ticket_id: int, *, ground: str, actor: "Actor | None", clock: Clock) -
         )  # fmt: skip
         return Erased(EraseOutcome.PRESERVED, until=until)
     revisions = _blank_evidence(ticket, ground, now)
-    if not revisions:
+    ended = _end_jobs(ticket, now) if revisions else []
+    said = _blank_what_was_said(ticket)
+    if not revisions and not said:
         return Erased(EraseOutcome.ALREADY)
-    after = {"revisions": revisions, "ended": _end_jobs(ticket, now)}
-    _blank_what_was_said(ticket)
+    after = {"revisions": revisions, "ended": ended}
     audit.record("ticket.erased", now=now, actor=actor, subject=ticket, lane=ticket.lane, reason=ground, after=after)
     return Erased(EraseOutcome.ERASED, revisions)
 
@@ -123,11 +129,14 @@ def _end_jobs(ticket: Ticket, now: datetime) -> list[int]:
     return [job.pk for job in ended]
 
 
-def _blank_what_was_said(ticket: Ticket) -> None:
-    """Model answers that are over, late ones, notes and reasons that may quote the content."""
-    Attempt.objects.filter(job__ticket=ticket, ended_at__isnull=False).update(scores=None, detail="")
-    LateAnswer.objects.filter(job__ticket=ticket).update(scores=None)
-    Decision.objects.filter(ticket=ticket).exclude(note="").update(note="")
-    ItemPass.objects.filter(item__ticket=ticket).exclude(reason="").update(reason="")
-    SecondLook.objects.filter(item__ticket=ticket).exclude(note="").update(note="")
-    Appeal.objects.filter(ticket=ticket).exclude(statement="").update(statement="")
+def _blank_what_was_said(ticket: Ticket) -> int:
+    """Model answers that are over, late ones, notes and reasons that may quote the content. Returns how many."""
+    answers = Attempt.objects.filter(job__ticket=ticket, ended_at__isnull=False)
+    return (
+        answers.filter(Q(scores__isnull=False) | ~Q(detail="")).update(scores=None, detail="")
+        + LateAnswer.objects.filter(job__ticket=ticket, scores__isnull=False).update(scores=None)
+        + Decision.objects.filter(ticket=ticket).exclude(note="").update(note="")
+        + ItemPass.objects.filter(item__ticket=ticket).exclude(reason="").update(reason="")
+        + SecondLook.objects.filter(item__ticket=ticket).exclude(note="").update(note="")
+        + Appeal.objects.filter(ticket=ticket).exclude(statement="").update(statement="")
+    )

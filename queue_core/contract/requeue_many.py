@@ -14,7 +14,7 @@ from queue_core.contract.items import close_items
 from queue_core.contract.locks import read_clock
 from queue_core.contract.order import urgency
 from queue_core.errors import InvalidRequest
-from queue_core.models import Decision, Item, Job, Lane, Ticket
+from queue_core.models import Decision, Evidence, Item, Job, Lane, Ticket
 from queue_core.states import ActOutcome, ItemEnd, JobState
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class _Locked:
     jobs: Mapping[int, Job]
     items: Mapping[int, Item]
     decided: frozenset[tuple[int, str]]
+    erased: frozenset[int]
 
 
 @transaction.atomic
@@ -73,7 +74,9 @@ def _lock(job_ids: Sequence[int]) -> _Locked:
     jobs = Job.objects.select_for_update(no_key=True).filter(pk__in=job_ids).order_by("pk").in_bulk()
     open_items = Item.objects.select_for_update(no_key=True).filter(job__in=list(jobs), closed_at__isnull=True)
     decided = Decision.objects.filter(ticket__in=ticket_ids).values_list("ticket_id", "revision")
-    return _Locked(tickets, jobs, {item.job_id: item for item in open_items.order_by("pk")}, frozenset(decided))
+    erased = Evidence.objects.filter(ticket__in=ticket_ids, erased_at__isnull=False).values_list("pk", flat=True)
+    items = {item.job_id: item for item in open_items.order_by("pk")}
+    return _Locked(tickets, jobs, items, frozenset(decided), frozenset(erased))
 
 
 def _judge(job_id: int, locked: _Locked, now: datetime) -> ActOutcome:
@@ -82,7 +85,8 @@ def _judge(job_id: int, locked: _Locked, now: datetime) -> ActOutcome:
         return ActOutcome.MISSING
     is_taken = item is not None and item.taken_until is not None and item.taken_until > now
     is_decided = (job.ticket_id, job.revision) in locked.decided
-    if is_taken or not may_requeue(locked.tickets[job.ticket_id], job, is_decided=is_decided):
+    is_erased = job.evidence_id in locked.erased
+    if is_taken or not may_requeue(locked.tickets[job.ticket_id], job, is_decided=is_decided, is_erased=is_erased):
         return ActOutcome.NOT_ALLOWED_IN_STATE
     return ActOutcome.DONE
 

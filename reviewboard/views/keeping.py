@@ -96,9 +96,15 @@ def erase(request: HttpRequest, pk: int) -> HttpResponse:
         return _answer(request, ticket, status=UNPROCESSABLE, erase_form=form)
     if erased.outcome != EraseOutcome.ERASED:
         return _answer(request, ticket, status=CONFLICT, conflict=Conflict(what=not_erased(erased)))
-    text = ngettext("%(number)d revision was erased.", "%(number)d revisions were erased.", erased.revisions)
-    messages.success(request, text % {"number": erased.revisions})
+    messages.success(request, _erased(erased))
     return redirect("keeping", ticket.pk)
+
+
+def _erased(erased: Erased) -> str:
+    if not erased.revisions:
+        return _("The content was erased before. What was written about it since is erased now.")
+    text = ngettext("%(number)d revision was erased.", "%(number)d revisions were erased.", erased.revisions)
+    return text % {"number": erased.revisions}
 
 
 def not_erased(erased: Erased) -> str:

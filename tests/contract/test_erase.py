@@ -3,13 +3,13 @@
 import pytest
 from django.db import IntegrityError, transaction
 
-from queue_core import contract
+from queue_core import contract, people
 from queue_core.contract import Ending
 from queue_core.contract.erase import EraseOutcome, erase, keyed_digest
 from queue_core.errors import InvalidRequest
 from queue_core.figures.account import account
 from queue_core.models import Attempt, AuditEntry, Decision, Evidence, Job, LateAnswer, Message, PreservationHold
-from queue_core.states import JobState
+from queue_core.states import JobState, Verdict
 from tests.factories import at, claim, clock, dead_job, done_job, leased_job, make_lane, waiting_job
 
 pytestmark = pytest.mark.django_db
@@ -116,6 +116,33 @@ def test_a_repeat_changes_nothing_and_a_ticket_that_is_none_is_missing() -> None
     assert erase_of(job, when=60, ground="again") == EraseOutcome.ALREADY
     assert Evidence.objects.get().erased_ground == GROUND
     assert erase(0, ground=GROUND, actor=None, clock=clock(60)).outcome == EraseOutcome.MISSING
+
+
+def test_what_is_erased_does_not_go_back_to_the_machine_alone_nor_among_others(olga) -> None:
+    lane = make_lane()
+    erased, other = dead_job(lane), dead_job(lane)
+    erase_of(erased)
+
+    alone = contract.requeue(erased.pk, deadline=at(900), clock=clock(60), person=olga, reason="again")
+    together = contract.requeue_many(
+        {erased.pk: at(900), other.pk: at(900)}, clock=clock(60), person=olga, reason="again"
+    )
+
+    assert alone == "not_allowed_in_state"
+    assert together == {erased.pk: "not_allowed_in_state", other.pk: "done"}
+
+
+def test_what_was_written_after_an_erasure_goes_with_a_repeat(olga) -> None:
+    job = done_job(make_lane(), result="MANUAL")
+    olga.is_superuser = True
+    token = people.take(job.items.get().pk, person=olga, clock=clock(40)).token
+    assert token is not None
+    erase_of(job, when=50)
+    people.resolve(token, person=olga, verdict=Verdict.APPROVED, note="zebra words", clock=clock(51))
+
+    assert erase_of(job, when=60) == EraseOutcome.ERASED
+    assert Decision.objects.get().note == ""
+    assert erase_of(job, when=61) == EraseOutcome.ALREADY
 
 
 @pytest.mark.parametrize("ground", ["", "  ", "x" * 201, "a\0b"])
