@@ -6,6 +6,7 @@ from queue_core import people
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Evidence, Item, Job, Lane
 from queue_core.people import restricting
+from queue_core.people.eligibility import RESTRICTED
 from reviewboard.evidence_view import Content, content_of
 from reviewboard.models import Person
 
@@ -15,6 +16,12 @@ def content_to_read(evidence: Evidence, person: Person, lane: Lane) -> Content |
     if evidence.is_restricted or not people.may(person, restricting.READ, lane):
         return None
     return content_of(evidence)
+
+
+def may_read_words(evidence: Evidence, person: Person, lane: Lane) -> bool:
+    """Whether a person may see what others wrote about the evidence, who may have quoted it."""
+    rights = [restricting.READ, *([RESTRICTED] if evidence.is_restricted else [])]
+    return all(people.may(person, right, lane) for right in rights)
 
 
 def note_look(request: HttpRequest, subject: Item | Job, content: Content | None, person: Person) -> None:

@@ -7,7 +7,7 @@ a returned outcome; a caller's mistake is an exception of `queue_core.errors`.
 
 from queue_core.people.appeals import MOST_STATEMENT, appeal
 from queue_core.people.assignments import extend, give_back, take, take_next
-from queue_core.people.correcting import correct
+from queue_core.people.correcting import correct, may_correct
 from queue_core.people.deciding import TAKE_BACK_FOR
 from queue_core.people.desk import (
     Group,
@@ -112,6 +112,7 @@ __all__ = [
     "lift",
     "look",
     "may",
+    "may_correct",
     "may_somewhere",
     "may_work_on",
     "on_lanes_of",

@@ -8,12 +8,12 @@ from queue_core import audit, contract, tally
 from queue_core.clock import Clock
 from queue_core.contract.locks import read_clock
 from queue_core.errors import InvalidRequest
-from queue_core.models import Decision, Item, Lane
+from queue_core.models import Decision, Evidence, Item, Lane
 from queue_core.people.assignments import lock_people
 from queue_core.people.deciding import last_link
-from queue_core.people.eligibility import LEAD
+from queue_core.people.eligibility import DECIDE, LEAD, RESTRICTED
 from queue_core.people.outcomes import Correcting, CorrectOutcome
-from queue_core.people.rights import require, require_somewhere
+from queue_core.people.rights import may, require, require_somewhere
 from queue_core.states import ItemKind
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ def correct(decision_id: int, *, person: "AbstractUser", clock: Clock) -> Correc
     decision = Decision.objects.filter(pk=decision_id).first()
     if decision is None:
         return Correcting(CorrectOutcome.MISSING)
-    require(person, LEAD, decision.lane_id)
+    for right in rights_to_correct(decision):
+        require(person, right, decision.lane_id)
     lock_people(person.pk)
     locked = contract.lock_job(decision.job_id)
     assert locked is not None, "a decision's job is kept"
@@ -56,3 +57,13 @@ def correct(decision_id: int, *, person: "AbstractUser", clock: Clock) -> Correc
         "decision.corrected_anew", now=now, actor=person, subject=item, lane=lane, after={"decision": decision.pk}
     )
     return Correcting(CorrectOutcome.OPENED, token, item.pk)
+
+
+def may_correct(decision: Decision, person: "AbstractUser") -> bool:
+    """Whether a person might decide the item that `correct` would give them."""
+    return all(may(person, right, decision.lane_id) for right in rights_to_correct(decision))
+
+
+def rights_to_correct(decision: Decision) -> list[str]:
+    is_restricted = Evidence.objects.filter(jobs=decision.job_id, is_restricted=True).exists()
+    return [LEAD, DECIDE, RESTRICTED] if is_restricted else [LEAD, DECIDE]

@@ -10,7 +10,8 @@ from django.db.models import Count, Max, Min, Prefetch, Q, QuerySet
 
 from queue_core.models import Assignment, Hold, Item, ItemPass, Job, Lane
 from queue_core.people.assignments import skipped_by
-from queue_core.people.eligibility import open_to
+from queue_core.people.eligibility import RESTRICTED, open_to
+from queue_core.people.rights import lanes_where_may
 from queue_core.states import ItemKind, JobState, PassedAs
 
 if TYPE_CHECKING:
@@ -153,9 +154,15 @@ def handed_to(person_id: int, items: Collection[Item]) -> dict[int, ItemPass]:
     return {one.item_id: one for one in passes.select_related("person").order_by("pk")}
 
 
-def before_the_deadline(lanes: Iterable[Lane], *, now: datetime, limit: int = 20) -> list[Job]:
-    """Tickets that wait in lanes on hold and have time left: most severe first, then by time left."""
+def before_the_deadline(lanes: Iterable[Lane], *, person: "AbstractUser", now: datetime, limit: int = 20) -> list[Job]:
+    """Tickets that wait in lanes on hold and have time left: most severe first, then by time left.
+
+    Those with restricted evidence only for who may see it.
+    """
     waiting = _waiting_on_hold(lanes, now)
+    specialists = lanes_where_may(person, RESTRICTED)
+    if specialists is not None:
+        waiting = waiting.filter(Q(evidence__is_restricted=False) | Q(lane_id__in=sorted(specialists)))
     return list(waiting.select_related("ticket", "lane").order_by("-severity", "deadline", "pk")[:limit])
 
 

@@ -21,12 +21,13 @@ from queue_core.contract.locks import read_clock
 from queue_core.errors import InvalidRequest
 from queue_core.models import AuditEntry, Item, Lane
 from queue_core.people.resolving import check_reason
-from queue_core.people.rights import require
+from queue_core.people.rights import may, require
 from queue_core.states import HANDLED_DEATHS, ActOutcome, ItemKind
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractUser
 
+RIGHT = "requeue_item"
 #: At once, in the request of one person: seconds, not minutes. The rest is said, and is the next preview.
 MOST_AT_ONCE = 20_000
 #: Locked and requeued in one transaction: short enough that workers and the sweep do not wait long.
@@ -75,7 +76,7 @@ class Spread:
 
 
 def preview(lane_id: int, cause: str, *, now: datetime) -> GroupPreview:
-    """Items that somebody holds are left out: they are being looked at."""
+    """Items that somebody holds are left out: they are being looked at. So is restricted evidence, and erased one."""
     rows = _free(lane_id, cause, now)
     chosen = list(rows.values_list("pk", "severity")[:MOST_AT_ONCE])
     severities: dict[int, int] = {}
@@ -100,9 +101,9 @@ def requeue_group(
 
     CHANGED if the group is no longer what `fingerprint` names; nothing was done. ALREADY if this very group was
     requeued before. Raises InvalidRequest for deadlines or a reason out of bounds. Not one transaction: an act that a
-    crash cuts short has requeued some items, each whole, and the next preview shows the rest.
+    crash or the loss of the right cuts short has requeued some items, each whole, and the next preview shows the rest.
     """
-    require(person, "requeue_item", lane_id)
+    require(person, RIGHT, lane_id)
     check_reason(reason)
     now = read_clock(clock, InvalidRequest)
     _check(cause, first, span, now)
@@ -112,13 +113,16 @@ def requeue_group(
     deadlines = dict(zip(ids, Spread(first, span).deadlines(len(ids)), strict=True))
     requeued = 0
     for chunk in batched(ids, CHUNK):
+        if not may(type(person)._default_manager.get(pk=person.pk), RIGHT, lane_id):
+            break
         requeued += _requeue_chunk(chunk, deadlines, person, reason, clock)
     return _finish(lane_id, cause, fingerprint, requeued, len(ids), person, reason, clock)
 
 
 def _free(lane_id: int, cause: str, now: datetime) -> QuerySet[Item]:
     dead = Item.objects.filter(lane_id=lane_id, closed_at__isnull=True, kind=ItemKind.DEAD, cause=cause)
-    return dead.exclude(taken_until__gt=now).order_by("-severity", "deadline", "pk")
+    plain = dead.filter(job__evidence__is_restricted=False, job__evidence__erased_at__isnull=True)
+    return plain.exclude(taken_until__gt=now).order_by("-severity", "deadline", "pk")
 
 
 def _fingerprint(ids: list[int]) -> str:

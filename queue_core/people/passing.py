@@ -142,12 +142,13 @@ def _escalate(item: Item, person: "AbstractUser", reason: str, now: datetime) ->
 
 
 def _hand_over(item: Item, person: "AbstractUser", to: "AbstractUser", reason: str, now: datetime) -> Held:
-    if to.pk in (person.pk, item.taken_by_id) or not may_work_on(item, to):
+    holder = item.taken_by if is_held(item, now=now) else None
+    if to in (person, holder) or not may_work_on(item, to):
         raise InvalidRequest("Hand it over to somebody else who may decide it.", field="to")
     if hands_full(to.pk, item.lane.most_held, now=now):
         return Held(HoldingOutcome.HANDS_FULL, most_held=item.lane.most_held)
-    before = item.taken_by.get_username() if item.taken_by is not None and is_held(item, now=now) else None
-    end_assignment(item, AssignmentEnd.HANDED_OVER if before else AssignmentEnd.EXPIRED, now=now)
+    before = holder.get_username() if holder is not None else None
+    end_assignment(item, AssignmentEnd.HANDED_OVER if holder is not None else AssignmentEnd.EXPIRED, now=now)
     until = now + item.lane.assignment_time
     assign(item, to, now=now, until=until)
     _keep(item, person, PassedAs.HANDED_OVER, reason, now, to=to)

@@ -8,11 +8,11 @@ from queue_core import contract
 from queue_core.clock import Clock
 from queue_core.contract.locks import read_clock
 from queue_core.errors import InvalidRequest
-from queue_core.models import Item, Lane
+from queue_core.models import Item, Job
 from queue_core.people.assignments import hands_full, is_held, lock_people, taken_already
-from queue_core.people.eligibility import DECIDE
+from queue_core.people.eligibility import DECIDE, RESTRICTED
 from queue_core.people.outcomes import Taken, TakeOutcome
-from queue_core.people.rights import require, require_somewhere
+from queue_core.people.rights import may, require, require_somewhere
 from queue_core.states import ActOutcome
 
 if TYPE_CHECKING:
@@ -28,14 +28,18 @@ NOT_PULLED = {
 def pull(job_id: int, *, person: "AbstractUser", reason: str, clock: Clock) -> Taken:
     """Pull one job and take its item. A repeat returns the assignment that the first pull gave.
 
-    HELD_BY_ANOTHER if somebody else was quicker; NOT_ALLOWED_IN_STATE if the machine has it, or its deadline passed.
+    HELD_BY_ANOTHER if somebody else was quicker; NOT_ALLOWED_IN_STATE if the machine has it, or its deadline passed;
+    NOT_FOR_YOU for restricted evidence that the person may not see.
     """
     require_somewhere(person, "pull_job")
-    lane = Lane.objects.filter(jobs=job_id).first()
-    if lane is None:
+    job = Job.objects.select_related("lane", "evidence").defer("evidence__body").filter(pk=job_id).first()
+    if job is None:
         return Taken(TakeOutcome.MISSING)
+    lane = job.lane
     require(person, "pull_job", lane)
     require(person, DECIDE, lane)
+    if job.evidence.is_restricted and not may(person, RESTRICTED, lane):
+        return Taken(TakeOutcome.NOT_FOR_YOU)
     lock_people(person.pk)
     now = read_clock(clock, InvalidRequest)
     if hands_full(person.pk, lane.most_held, now=now) and _item_of(job_id) is None:

@@ -63,13 +63,15 @@ def resolve(
     now = read_clock(clock, InvalidRequest)
     if locked is None:
         return Resolved(ResolveOutcome.STALE, why=Stale.MISSING)
-    for right in rights_for(locked.item):
-        require(person, right, locked.item.lane_id)
+    require(person, DECIDE, locked.item.lane_id)
     why = judge_assignment(locked.item, token, person, now=now)
     if why == Stale.ITEM_CLOSED:
         return _decided_before(token, person, verdict, reason_code)
     if why is not None:
         return Resolved(ResolveOutcome.STALE, why=why)
+    # Only of its holder: one from whom it was escalated, or set apart, is told that they lost it.
+    for right in rights_for(locked.item):
+        require(person, right, locked.item.lane_id)
     head = last_link(locked.ticket, locked.job.revision)
     if is_in_the_way(head, locked.item):
         return Resolved(ResolveOutcome.CONFLICT, decision=head)

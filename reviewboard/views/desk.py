@@ -87,7 +87,7 @@ def _lists(
         "leads": people.for_leads(_led(person, lanes)),
         "takeable": people.takeable(page.rows, person),
         "held_lanes": held,
-        "before": people.before_the_deadline(held, now=now) if held else [],
+        "before": people.before_the_deadline(held, person=person, now=now) if held else [],
         "reach": people.reach(held, now=now) if held else None,
         "groups": _group_lines(groups, lanes) if not chosen.kind else [],
         "items": page.rows,

@@ -12,12 +12,12 @@ from django.views.decorators.http import require_safe
 
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Attempt, Decision, Item
-from queue_core.states import DecisionWhy, ItemEnd, ItemKind
+from queue_core.states import AssignmentEnd, DecisionWhy, ItemEnd, ItemKind, PassedAs
 from reviewboard.item_page import forms_of, keep_key, kept_before, said_before, undo_of
 from reviewboard.item_text import outcome_text, score_lines, why_here
 from reviewboard.live import LiveVersion, page_or_partial, wants_partial
 from reviewboard.models import Person
-from reviewboard.reading import content_to_read, note_look
+from reviewboard.reading import content_to_read, may_read_words, note_look
 from reviewboard.shapes import Conflict
 from reviewboard.views.access import item_to_decide
 from reviewboard.views.desk import KEPT_CLEAR
@@ -68,6 +68,7 @@ def whole_page(request: HttpRequest, item: Item, person: Person, holding: Holdin
     context = {
         "why": why_here(item, attempts),
         "attempts": [(attempt, outcome_text(attempt)) for attempt in attempts if attempt.worker],
+        "show_notes": may_read_words(item.job.evidence, person, item.lane),
         "scores": score_lines(answer),
         "answer": answer,
         "decisions": decisions_of(item),
@@ -163,5 +164,12 @@ def conflict_of(item: Item, holding: Holding, decisions: Sequence[Decision]) -> 
     if holding.is_yours:
         return Conflict(
             what=_("This page was of an older assignment. You took the item again since; look once more and decide."),
+        )
+    escalated = item.passes.filter(passed_as=PassedAs.ESCALATED).select_related("person").order_by("-pk").first()
+    if escalated is not None and item.assignments.latest("fence").ended_as == AssignmentEnd.ESCALATED:
+        return Conflict(
+            what=_("The item was escalated meanwhile: only leads take it now. Your decision changed nothing."),
+            who=_("Escalated by %(name)s.") % {"name": escalated.person.get_username()},
+            at=escalated.at,
         )
     return Conflict(what=_("Your assignment was over. Nothing was changed. Take the item again to decide it."))

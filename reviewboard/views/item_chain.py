@@ -54,7 +54,7 @@ def chain_acts(job: Job, decisions: Sequence[Decision], person: Person) -> dict[
     if head is None or head.verdict is None or head.job_id != job.pk or not is_current:
         return None
     may_appeal = people.may(person, "appeal_decision", job.lane_id)
-    may_correct = people.may(person, people.LEAD, job.lane_id)
+    may_correct = people.may_correct(head, person)
     if not may_appeal and not may_correct:
         return None
     return {"correct": head.pk if may_correct else None, "appeal_form": AppealForm() if may_appeal else None}

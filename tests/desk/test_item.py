@@ -199,6 +199,20 @@ def test_who_lost_the_item_to_another_is_told_who_has_it(client, item):
     assert "data-alarm" in poll.content.decode()
 
 
+def test_who_lost_the_item_to_the_leads_is_told_who_escalated_it(client, item):
+    form = taken(client, item, rita()) | {"note": "typed with care"}
+    lead = person("lena", *REVIEWER, "lead_desk")
+    people.escalate_item(item.pk, fence=form["fence"], person=lead, reason="for us", clock=DATABASE_CLOCK)
+
+    response = decide(client, item, form, headers=HTMX)
+
+    shown = text(response)
+    assert response.status_code == 409
+    assert "only leads take it now" in shown
+    assert "Escalated by lena." in shown
+    assert "typed with care" in shown
+
+
 def test_an_older_tab_gets_409_with_a_form_for_the_assignment_of_now(client, item):
     """LSE-05: the older tab decides nothing; its reader may look once more and decide under the newer assignment."""
     who = rita()

@@ -378,3 +378,13 @@ def test_a_decision_that_confirms_a_proposal_names_the_policy_that_proposed_it(v
 
     assert resolved.decision.policy_id == (newer.pk if is_of_the_new_one else older.pk)
     assert resolved.decision.run_id == lane.run_id
+
+
+def test_a_decision_about_restricted_evidence_is_corrected_by_who_may_see_it():
+    decision = Decision.objects.get(job=done_job(make_lane(), is_restricted=True))
+
+    with pytest.raises(NotPermitted):
+        people.correct(decision.pk, person=lena(), clock=clock(5))
+    assert not Item.objects.exists()
+    specialist = person("sue", *LEAD, "lead_desk", "view_restricted")
+    assert people.correct(decision.pk, person=specialist, clock=clock(5)).outcome == CorrectOutcome.OPENED

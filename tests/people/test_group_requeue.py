@@ -135,3 +135,35 @@ def test_groups_are_one_line_a_lane_and_cause():
 
     assert (first.kind, first.count, first.free, first.worst) == ("manual", 1, 1, 2)
     assert (second.kind, second.cause, second.count, second.free) == ("dead", "deadline", 4, 3)
+
+
+def test_restricted_evidence_is_no_part_of_a_group():
+    lane = make_lane()
+    plain, restricted = dead_job(lane), dead_job(lane, is_restricted=True)
+    shown = people.preview(lane.pk, "deadline", now=at(99))
+
+    assert (shown.count, requeue(lane, shown, leo()).requeued) == (1, 1)
+
+    states = dict(Job.objects.values_list("pk", "state"))
+    assert states == {plain.pk: "WAITING", restricted.pk: "DEAD"}
+
+
+def test_who_loses_the_right_in_the_middle_of_a_group_requeues_no_more_of_it(monkeypatch):
+    lane, who = make_lane(), leo()
+    for _ in range(3):
+        dead_job(lane)
+    shown = people.preview(lane.pk, "deadline", now=at(99))
+    whole = group_requeue._requeue_chunk
+
+    def lost_after_one(*args):
+        done = whole(*args)
+        who.user_permissions.clear()
+        return done
+
+    monkeypatch.setattr(group_requeue, "CHUNK", 1)
+    monkeypatch.setattr(group_requeue, "_requeue_chunk", lost_after_one)
+
+    done = requeue(lane, shown, who)
+
+    assert (done.requeued, done.left) == (1, 2)
+    assert AuditEntry.objects.get(act="group.requeued").after["requeued"] == 1

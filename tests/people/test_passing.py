@@ -153,3 +153,23 @@ def test_a_lane_says_how_many_items_one_person_may_hold_and_the_refusal_says_the
     roomier = manual_item(wide, deadline=100_000)
     assert take_next(who, when=14).token.item == roomier.pk
     assert Item.objects.filter(taken_by=who).count() == 3
+
+
+def test_what_a_lead_escalated_out_of_somebodys_hands_is_lost_to_them_and_not_forbidden(item):
+    who = rita()
+    token = take(item, who, when=10)
+    people.escalate_item(item.pk, fence=token.fence, person=chief(), reason="this is mine", clock=clock(11))
+
+    late = people.resolve(token, person=who, verdict="APPROVED", clock=clock(12))
+
+    assert (late.outcome, late.why) == (ResolveOutcome.STALE, Stale.NOT_TAKEN)
+
+
+def test_one_whose_time_is_over_may_be_handed_the_item_anew(item):
+    who = rita()
+    fence = take(item, who, when=10).fence
+    again = {"fence": fence, "person": leo(), "to": who, "reason": "do go on"}
+
+    with pytest.raises(InvalidRequest):
+        people.hand_over_item(item.pk, **again | {"person": chief()}, clock=clock(109))
+    assert people.hand_over_item(item.pk, **again, clock=clock(111)).outcome == HoldingOutcome.HANDED_OVER

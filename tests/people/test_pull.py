@@ -9,7 +9,7 @@ from queue_core.people import TakeOutcome
 from queue_core.people.desk import in_time
 from queue_core.states import ItemKind
 from tests.factories import at, clock, leased_job, make_lane, waiting_job
-from tests.people.cast import leo, manual_item, person, rita, take
+from tests.people.cast import LEAD, leo, manual_item, person, rita, take
 
 pytestmark = pytest.mark.django_db
 
@@ -86,9 +86,19 @@ def test_before_the_deadline_lists_held_lanes_only_most_severe_first_then_by_tim
     waiting_job(held, severity=2, deadline=50)
     waiting_job(running, severity=2)
 
-    listed = people.before_the_deadline(Lane.objects.all(), now=at(60))
+    listed = people.before_the_deadline(Lane.objects.all(), person=leo(), now=at(60))
 
     assert [job.pk for job in listed] == [severe.pk, soon.pk, late.pk]
+
+
+def test_restricted_evidence_is_neither_offered_to_nor_pulled_by_who_may_not_see_it():
+    job = waiting_job(make_lane(cap=None), is_restricted=True)
+    who, specialist = leo(), person("sue", *LEAD, "view_restricted")
+
+    assert people.before_the_deadline(Lane.objects.all(), person=who, now=at(5)) == []
+    assert pull(job, who, when=5).outcome == TakeOutcome.NOT_FOR_YOU
+    assert people.before_the_deadline(Lane.objects.all(), person=specialist, now=at(5)) == [job]
+    assert pull(job, specialist, when=5).outcome == TakeOutcome.TAKEN
 
 
 def test_reach_counts_what_an_even_pace_can_do_before_each_deadline():
