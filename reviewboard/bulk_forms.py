@@ -5,9 +5,9 @@ from typing import Any, cast
 from django import forms
 from django.utils.translation import gettext_lazy
 
-from queue_core import people
+from queue_core import bulk, people
 from queue_core.bulk import Terms
-from queue_core.models import ReasonCode
+from queue_core.models import BulkAct
 from queue_core.states import BulkKind
 from reviewboard.lane_forms import reason_field
 from reviewboard.lengths import DEADLINES, SPANS, length_of
@@ -69,23 +69,20 @@ class RejectForm(ReasonForm):
     reason_code = forms.ChoiceField(label=gettext_lazy("Reason code"))
     field_order = ("reason_code", "reason")
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, act: BulkAct, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        grounds = ReasonCode.objects.filter(is_active=True, is_for_rejection=True).order_by("code")
-        choices = [("", "–"), *((ground.code, str(ground)) for ground in grounds)]
+        choices = [("", "–"), *((ground.code, str(ground)) for ground in bulk.rejecting(act).order_by("code"))]
         cast("forms.ChoiceField", self.fields["reason_code"]).choices = choices
 
     def terms(self) -> Terms:
         return Terms(reason_code=self.cleaned_data["reason_code"])
 
 
-def form_of(kind: str, person: Person, data: Any = None) -> ReasonForm:
+def form_of(act: BulkAct, person: Person, data: Any = None) -> ReasonForm:
     """The form of an act's kind; bound to `data` where it was sent."""
-    if kind == BulkKind.HAND_OVER:
+    if act.kind == BulkKind.HAND_OVER:
         return HandOverForm(data, person=person)
-    forms_by_kind: dict[str, type[ReasonForm]] = {
-        BulkKind.REQUEUE: SpreadForm,
-        BulkKind.MOVE_DEADLINES: MoveForm,
-        BulkKind.REJECT: RejectForm,
-    }
-    return forms_by_kind.get(kind, ReasonForm)(data)
+    if act.kind == BulkKind.REJECT:
+        return RejectForm(data, act=act)
+    forms_by_kind: dict[str, type[ReasonForm]] = {BulkKind.REQUEUE: SpreadForm, BulkKind.MOVE_DEADLINES: MoveForm}
+    return forms_by_kind.get(act.kind, ReasonForm)(data)

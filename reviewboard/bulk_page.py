@@ -49,7 +49,7 @@ def preview_facts(
     act: BulkAct, found: Progress, person: Person, *, now: datetime, form: ReasonForm | None = None
 ) -> dict[str, Any]:
     """What will be done, in words and numbers, and the form that confirms it."""
-    form = form or form_of(act.kind, person)
+    form = form or form_of(act, person)
     by_severity = _by_severity(act)
     return {
         "form": form,

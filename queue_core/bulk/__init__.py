@@ -5,7 +5,17 @@ The preview writes down each job with its fence. What is not so any more when it
 meanwhile, and is left alone. No act of these approves content: what nobody looked at is never passed.
 """
 
-from queue_core.bulk.confirming import Confirmed, ConfirmOutcome, Seconded, SecondOutcome, confirm, second, stop
+from queue_core.bulk.confirming import (
+    Confirmed,
+    ConfirmOutcome,
+    Seconded,
+    SecondOutcome,
+    confirm,
+    may_stop,
+    rejecting,
+    second,
+    stop,
+)
 from queue_core.bulk.previewing import Previewed, discard, drop_old, preview
 from queue_core.bulk.progress import Progress, Sample, moved_before, progress, sample_of
 from queue_core.bulk.terms import (
@@ -16,6 +26,7 @@ from queue_core.bulk.terms import (
     SAMPLE,
     LeftOut,
     Terms,
+    lanes_where_may_make,
     may_make,
 )
 from queue_core.bulk.working import wake_waiting, work
@@ -38,10 +49,13 @@ __all__ = [
     "confirm",
     "discard",
     "drop_old",
+    "lanes_where_may_make",
     "may_make",
+    "may_stop",
     "moved_before",
     "preview",
     "progress",
+    "rejecting",
     "sample_of",
     "second",
     "stop",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth import get_user_model
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from queue_core import audit, wakeups
@@ -21,11 +22,13 @@ from queue_core.bulk.terms import (
     Terms,
     check_spread,
     checked_reason,
+    lanes_where_may_make,
 )
 from queue_core.bulk.working import end_if_done
 from queue_core.clock import Clock
-from queue_core.errors import InvalidRequest
+from queue_core.errors import InvalidRequest, NotPermitted
 from queue_core.models import BulkAct, BulkEntry, ReasonCode
+from queue_core.people.grounds import in_use
 from queue_core.people.rights import may_somewhere, require, require_somewhere
 from queue_core.states import BulkKind, BulkOutcome
 
@@ -53,7 +56,7 @@ class Confirmed:
 class SecondOutcome(StrEnum):
     SECONDED = "seconded"
     ALREADY = "already"
-    #: One's own act, or one whose sample one decided: somebody else has to look.
+    #: One's own act: somebody else has to look.
     NOT_ANOTHER = "not_another"
     #: Not all of the sample is decided.
     SAMPLE_OPEN = "sample_open"
@@ -132,14 +135,13 @@ def second(act_id: int, *, person: "AbstractUser", clock: Clock) -> Seconded:
 def stop(act_id: int, *, person: "AbstractUser", clock: Clock) -> bool:
     """Stop an act between two jobs: what is done stays done, and says so. Whether it was under way.
 
-    For its maker, and for whoever might have made it. Raises NotPermitted.
+    For its maker, and for whoever might have made all of it. Raises NotPermitted.
     """
     act = BulkAct.objects.select_for_update(no_key=True).filter(pk=act_id, confirmed_at__isnull=False).first()
     if act is None or act.stopped_at is not None or act.ended_at is not None:
         return False
-    if person.pk != act.by_id:
-        for right in RIGHTS[BulkKind(act.kind)]:
-            require_somewhere(person, right)
+    if not may_stop(act, person):
+        raise NotPermitted("stop")
     now = clock.now()
     act.stopped_by_id, act.stopped_at = person.pk, now
     act.save(update_fields=["stopped_by", "stopped_at"])
@@ -149,6 +151,14 @@ def stop(act_id: int, *, person: "AbstractUser", clock: Clock) -> bool:
     audit.record("bulk.stopped", now=now, actor=person, subject=act, after={"left": left})
     end_if_done(act.pk, now=now)
     return True
+
+
+def may_stop(act: BulkAct, person: "AbstractUser") -> bool:
+    """Whether an act is a person's own, or they have its rights on the lane of each of its jobs."""
+    if person.pk == act.by_id:
+        return True
+    lanes = lanes_where_may_make(person, BulkKind(act.kind))
+    return lanes is None or not act.entries.exclude(job__lane_id__in=sorted(lanes)).exists()
 
 
 def _why_not(act: BulkAct, sample: Sample, person: "AbstractUser") -> SecondOutcome | None:
@@ -169,11 +179,16 @@ def _terms(act: BulkAct, kind: BulkKind, terms: Terms, now: "datetime") -> tuple
     if kind == BulkKind.HAND_OVER:
         return {"to": _receiver(terms.to)}, None
     if kind == BulkKind.REJECT:
-        ground = ReasonCode.objects.filter(code=terms.reason_code, is_active=True, is_for_rejection=True).first()
+        ground = rejecting(act).filter(code=terms.reason_code).first()
         if ground is None:
             raise InvalidRequest(_("Choose the reason code that the rejection rests on."), field="reason_code")
         return {}, ground
     return {}, None
+
+
+def rejecting(act: BulkAct) -> QuerySet[ReasonCode]:
+    """The reason codes that an act's lane is rejected by."""
+    return in_use(lane_of(act)).filter(is_for_rejection=True)
 
 
 def _receiver(pk: int | None) -> int:

@@ -88,7 +88,8 @@ def preview(
         return Previewed(None, 0, dict(left_out))
     act = BulkAct.objects.create(
         kind=kind,
-        selection=selection,
+        # By its lanes others find an act: who has a right on none of them does not see it.
+        selection=selection | {"lanes": sorted({one.lane for one in chosen})},
         left_out=dict(left_out),
         is_capped=len(looked_at) > MOST,
         by_id=person.pk,

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 from queue_core.errors import InvalidRequest
 from queue_core.models import BulkAct
 from queue_core.models.bulk import MAX_REASON
-from queue_core.people.rights import may_somewhere
+from queue_core.people.rights import lanes_where_may
 from queue_core.people.unseen import MOST_SEVERE
 from queue_core.states import BulkKind
 
@@ -92,8 +92,15 @@ class Spread:
 
 
 def may_make(person: "AbstractUser", kind: BulkKind) -> bool:
-    """Whether a person has all rights that an act of this kind asks for, each on one lane at least."""
-    return all(may_somewhere(person, right) for right in RIGHTS[kind])
+    """Whether a person has all rights that an act of this kind asks for on one lane at least."""
+    lanes = lanes_where_may_make(person, kind)
+    return lanes is None or bool(lanes)
+
+
+def lanes_where_may_make(person: "AbstractUser", kind: BulkKind) -> frozenset[int] | None:
+    """The ids of the lanes on which a person has all rights of this kind; None: all lanes."""
+    bounds = [lanes for right in RIGHTS[kind] if (lanes := lanes_where_may(person, right)) is not None]
+    return frozenset.intersection(*bounds) if bounds else None
 
 
 def checked_reason(reason: str) -> str:

@@ -83,8 +83,15 @@ def answer_with_act(
 
 
 def _seen(person: Person) -> QuerySet[BulkAct]:
-    kinds = [kind for kind in BulkKind if bulk.may_make(person, kind)]
-    return BulkAct.objects.filter(Q(by=person) | Q(confirmed_at__isnull=False, kind__in=kinds))
+    """Their own, and those under way or over that they might have made on one of its lanes."""
+    found = Q(by=person)
+    for kind in BulkKind:
+        lanes = bulk.lanes_where_may_make(person, kind)
+        there = Q() if lanes is None else Q(pk=None)
+        for lane in lanes or ():
+            there |= Q(selection__lanes__contains=[lane])
+        found |= Q(there, confirmed_at__isnull=False, kind=kind)
+    return BulkAct.objects.filter(found)
 
 
 def _entries(act: BulkAct, person: Person, chosen: BulkFilter) -> QuerySet[BulkEntry]:
@@ -106,7 +113,7 @@ def _entries_page(request: HttpRequest, act: BulkAct, person: Person) -> dict[st
         "filter": chosen,
         "entries": page.rows,
         "pager": pager_of(page, lambda cursor: chosen.url(address, cursor=cursor)),
-        "may_stop": act.ended_at is None and act.stopped_at is None,
+        "may_stop": act.ended_at is None and act.stopped_at is None and bulk.may_stop(act, person),
         "may_second": act.kind == BulkKind.REJECT
         and act.seconded_at is None
         and act.by_id != person.pk

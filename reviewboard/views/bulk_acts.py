@@ -62,7 +62,7 @@ def _previewed(request: HttpRequest, kind: BulkKind, chosen: Selected) -> Previe
 @needs(*RIGHTS)
 def confirm(request: HttpRequest, pk: int) -> HttpResponse:
     act, person = act_to_view(request, pk), person_of(request)
-    form = form_of(act.kind, person, request.POST)
+    form = form_of(act, person, request.POST)
     if not form.is_valid():
         return _again(request, pk, form)
     try:

@@ -1,12 +1,16 @@
 """The pages of bulk acts: from a list to a preview, from there to an act, and what became of each job."""
 
 import pytest
+from django.contrib.auth.models import Group
 from django.urls import reverse
 
-from queue_core import bulk
+from queue_core import bulk, roles
+from queue_core.bulk import Terms
 from queue_core.clock import DATABASE_CLOCK
-from queue_core.models import BulkAct, BulkEntry, Item, Job
-from tests.bulk.acts import lola
+from queue_core.models import BulkAct, BulkEntry, Item, Job, LaneRole
+from queue_core.states import BulkKind
+from reviewboard.models import Person
+from tests.bulk.acts import HOUR, lola
 from tests.desk.backlog import dead_now, make_live_lane, waiting_now
 from tests.people.cast import item_of, person, rita
 
@@ -156,3 +160,35 @@ def test_the_list_shows_acts_newest_first_with_how_they_stand(client, lead):
     assert text.index("escalate") < text.index("the model is back")
     assert "previewed, not confirmed" in text
     assert not Item.objects.filter(for_leads=True).exists()
+
+
+def confirmed_now(who):
+    shown = bulk.preview(BulkKind.REQUEUE, Job.objects.all(), selection={}, person=who, clock=DATABASE_CLOCK).act
+    terms = Terms(first=HOUR)
+    return bulk.confirm(shown.pk, terms=terms, reason="zebra is back", person=who, clock=DATABASE_CLOCK).act
+
+
+def test_an_act_is_there_for_who_has_its_rights_on_one_of_its_lanes_and_stopped_by_who_has_them_on_all(client):
+    """MOD-10: a right on one lane says nothing about another."""
+    mine, theirs, elsewhere = make_live_lane(), make_live_lane(), make_live_lane()
+    for lane in (mine, theirs):
+        dead_now(lane)
+    act = confirmed_now(lola())
+    near, far = Person.objects.create_user("near"), Person.objects.create_user("far")
+    reviewer = Group.objects.get(name=roles.REVIEWER)
+    LaneRole.objects.create(person=near, role=reviewer, lane=mine)
+    LaneRole.objects.create(person=far, role=reviewer, lane=elsewhere)
+
+    client.force_login(far)
+    assert [client.get(reverse(name, args=[act.pk])).status_code for name in ("bulk_act", "bulk_entries")] == [404, 404]
+    assert client.post(reverse("bulk_stop", args=[act.pk])).status_code == 404
+    assert act.reason not in client.get(reverse("bulk_acts")).content.decode()
+    client.force_login(near)
+    seen = client.get(reverse("bulk_act", args=[act.pk]))
+    assert seen.status_code == 200
+    assert reverse("bulk_stop", args=[act.pk]) not in seen.content.decode()
+    assert client.post(reverse("bulk_stop", args=[act.pk])).status_code == 404
+    LaneRole.objects.create(person=near, role=reviewer, lane=theirs)
+    assert client.post(reverse("bulk_stop", args=[act.pk])).status_code == 302
+    act.refresh_from_db()
+    assert act.stopped_by == near

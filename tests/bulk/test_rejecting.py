@@ -6,7 +6,7 @@ from django.db import IntegrityError, transaction
 from queue_core import bulk, people
 from queue_core.bulk import SecondOutcome
 from queue_core.errors import InvalidRequest, NotPermitted
-from queue_core.models import BulkAct, BulkEntry, Decision, Item
+from queue_core.models import BulkAct, BulkEntry, Decision, Item, ReasonCode
 from queue_core.states import BulkKind
 from tests.bulk.acts import confirmed, lola, outcomes, preview, work
 from tests.factories import clock, dead_job, make_ground, make_lane
@@ -112,3 +112,16 @@ def test_what_became_severe_or_was_taken_meanwhile_is_left_to_people():
     entry.refresh_from_db()
     assert entry.outcome == "taken"
     assert item_of(entry.job).taken_by.username == "olaf"
+
+
+def test_a_reason_code_of_another_lane_is_refused_at_the_confirmation_and_not_item_by_item():
+    lane, other, who = make_lane(), make_lane(), lola()
+    ReasonCode.objects.create(code="theirs", title="Theirs", lanes=[other.pk])
+    for _ in range(21):
+        dead_job(lane, severity=1)
+
+    with pytest.raises(InvalidRequest) as fault:
+        confirmed("reject", who, reason_code="theirs")
+
+    assert fault.value.field == "reason_code"
+    assert "theirs" not in bulk.rejecting(BulkAct.objects.get()).values_list("code", flat=True)
