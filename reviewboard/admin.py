@@ -76,7 +76,7 @@ class PersonForm(PersonFormBase):
         _lock_with_administrators(self.instance)
         stored = Person.objects.get(pk=self.instance.pk)
         self._tell_conflict(_state(stored), cleaned.get("loaded_state") or "")
-        if _is_last_administrator(self.instance) and not _stays_administrator(cleaned):
+        if _is_last_administrator(stored) and not _stays_administrator(stored, cleaned):
             raise forms.ValidationError(
                 _("This is the last administrator: make another person one before you change this one's role.")
             )
@@ -243,7 +243,10 @@ def _lock_with_administrators(person: Person) -> None:
 
 
 def _administrators() -> Any:
-    return Person.objects.filter(is_active=True, is_staff=True, groups__name=ADMINISTRATOR)
+    """By their role, or as superusers: the first person of a site is one, made by a command."""
+    by_role = Person.objects.filter(groups__name=ADMINISTRATOR)
+    is_one = Q(is_superuser=True) | Q(pk__in=by_role.values("pk"))
+    return Person.objects.filter(is_one, is_active=True, is_staff=True)
 
 
 def _is_last_administrator(person: Person) -> bool:
@@ -251,6 +254,8 @@ def _is_last_administrator(person: Person) -> bool:
     return admins.filter(pk=person.pk).exists() and not admins.exclude(pk=person.pk).exists()
 
 
-def _stays_administrator(cleaned: dict[str, Any]) -> bool:
+def _stays_administrator(stored: Person, cleaned: dict[str, Any]) -> bool:
     names = {group.name for group in cleaned.get("groups", ())}
-    return bool(cleaned.get("is_active")) and bool(cleaned.get("is_staff")) and ADMINISTRATOR in names
+    # Who may not make superusers has no such field.
+    is_one = ADMINISTRATOR in names or cleaned.get("is_superuser", stored.is_superuser)
+    return bool(cleaned.get("is_active")) and bool(cleaned.get("is_staff")) and bool(is_one)

@@ -93,3 +93,16 @@ def test_the_second_of_two_administrators_is_told_which_fields_the_first_changed
     assert 'value="Rita"' in said(answer)
     rita.refresh_from_db()
     assert (rita.email, rita.first_name) == ("rita@example.org", "")
+
+
+@pytest.mark.parametrize("changed", [{"is_active": ""}, {"is_staff": ""}, {"is_superuser": ""}])
+def test_the_first_superuser_of_a_site_is_its_last_administrator(client: Client, changed: dict[str, object]) -> None:
+    root = Person.objects.create_superuser("root")
+    client.force_login(root)
+
+    answer = save(client, root, **changed)
+
+    assert "This is the last administrator" in said(answer)
+    other = Person.objects.create_user("ada", is_staff=True)
+    roles.assign(other, roles.ADMINISTRATOR)
+    assert save(client, root, **changed).status_code == 302  # type: ignore[attr-defined]
