@@ -241,3 +241,28 @@ class TestKeeping:
         assert client.get(reverse("keeping", args=[item.ticket_id])).status_code == 404
         assert "Keep, report or erase" not in text(client.get(reverse("job", args=[item.job_id])))
         assert Job.objects.get().evidence.erased_at is None
+
+
+class TestWordsAboutIt:
+    def test_what_was_said_of_restricted_content_is_for_those_who_may_see_it(self, client, sue) -> None:
+        item, who = manual_now(make_live_lane(), evidence={"text": SECRET}), rita()
+        assert people.take(item.pk, person=who, clock=DATABASE_CLOCK).token is not None
+        people.escalate(token_of(item), person=who, reason="it says zebra words", clock=DATABASE_CLOCK)
+        job = item.job_id
+        assert "zebra" in text(seen(client, who, "item", item.pk))
+        Evidence.objects.update(is_restricted=True)
+        assert "zebra" not in text(seen(client, who, "item", item.pk))
+        lead = person("lea", *SPECIALIST, "lead_desk")
+        assert "zebra" in text(seen(client, lead, "item", item.pk))
+
+        assert people.take(item.pk, person=lead, clock=DATABASE_CLOCK).token is not None
+        noted = {"verdict": "APPROVED", "note": "zebra words indeed"}
+        people.resolve(token_of(item), person=lead, **noted, clock=DATABASE_CLOCK)
+
+        assert "zebra" not in text(seen(client, who, "job", job)) + text(seen(client, who, "item", item.pk))
+        assert "zebra" in text(seen(client, lead, "job", job))
+
+
+def seen(client, who: Person, name: str, pk: int):
+    client.force_login(who)
+    return client.get(reverse(name, args=[pk]))
