@@ -1,6 +1,7 @@
 """The page of one lane: its figures live, and beside them what may be done."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -13,6 +14,7 @@ from queue_core import figures, people, ramp, where
 from queue_core.figures.panels import read_panel
 from queue_core.forecast.dry_run import dry_run
 from queue_core.gate import GateReading, GateVerdict
+from queue_core.models import Outage
 from reviewboard import (
     board_text,
     broker,
@@ -30,9 +32,10 @@ from reviewboard.lane_forms import CapForm, CloseOutageForm, PolicyForm, PullFor
 from reviewboard.lane_page import LaneReading
 from reviewboard.live import LiveVersion, page_or_partial, wants_partial
 from reviewboard.models import Person
+from reviewboard.outage_text import OutageLine
 from reviewboard.ramp_text import missing_text
 from reviewboard.shapes import Conflict
-from reviewboard.views.access import lane_to_view, may
+from reviewboard.views.access import lane_to_view, may, outages_seen
 from reviewboard.views.permits import needs, person_of
 from reviewboard.where_text import prospect_name
 
@@ -79,7 +82,7 @@ def live_context(request: HttpRequest, reading: LaneReading, *, is_broker_there:
     live = {
         "headline": board_text.headline(reading.figures, state, level=1),
         "step": board_text.next_step(reading.figures, state, **rights, on_page=True, is_broken=is_broken),
-        "outage": outage_text.open_line(reading.figures),
+        "outage": _line_to_see(request, reading.figures.open_outage, outage_text.open_line(reading.figures)),
         "figures": board_text.four_figures(reading.figures),
         "bar": board_text.bar(reading.figures),
         "exposure": reading.figures.exposure.value if reading.figures.exposure else "",
@@ -99,6 +102,13 @@ def live_context(request: HttpRequest, reading: LaneReading, *, is_broker_there:
     return {"nav": "board", "lane": reading.lane, "live_facts": tuple(live.items()), **live}
 
 
+def _line_to_see(request: HttpRequest, outage: Outage | None, line: OutageLine | None) -> OutageLine | None:
+    """Without its link where the connection is also of lanes that the reader may not see."""
+    if outage is None or line is None or outages_seen(request).filter(pk=outage.pk).exists():
+        return line
+    return replace(line, url="")
+
+
 def action_context(request: HttpRequest, reading: LaneReading, bound: Mapping[str, Any]) -> dict[str, Any]:
     """The forms, and what stands still below. `bound` are forms that came back with a mistake or a conflict."""
     shown, person = reading.gate.value, person_of(request)
@@ -109,7 +119,7 @@ def action_context(request: HttpRequest, reading: LaneReading, bound: Mapping[st
         **_standing_context(reading),
         "history": lane_history.history(reading.lane),
         "acts": lane_history.acts(reading.lane),
-        "outage_before": outage_text.closed_line(reading.figures.outage),
+        "outage_before": _line_to_see(request, reading.figures.outage, outage_text.closed_line(reading.figures.outage)),
         "typed": [(_("Reason"), bound["typed"])] if bound.get("typed") else [],
         **_policy_context(request, reading, bound),
     }

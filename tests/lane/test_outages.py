@@ -3,13 +3,15 @@
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import Group
 from django.urls import reverse
 from django.utils import translation
 
 from queue_core import contract, hold, ramp, roles
 from queue_core.clock import DATABASE_CLOCK
-from queue_core.models import Lane, Outage, OutageEntry
+from queue_core.models import Lane, LaneRole, Outage, OutageEntry
 from queue_core.states import HoldReason
+from reviewboard.models import Person
 from reviewboard.outage_text import entry_text
 from tests.board.scene import a_connection, a_lane, ago, break_down, fill, start, work, workers_seen
 from tests.lane.test_lane import HTMX, page, post, text
@@ -50,6 +52,19 @@ def steady(lane, leo, outage) -> Lane:
 
 def closing(outage: Outage, reason: str = WHY) -> dict[str, object]:
     return {"outage-outage": outage.pk, "outage-reason": reason}
+
+
+def test_a_reader_of_one_lane_gets_no_link_to_an_outage_of_lanes_that_they_may_not_see(client, lane, outage) -> None:
+    rudi = Person.objects.create_user("rudi")
+    LaneRole.objects.create(person=rudi, role=Group.objects.get(name=roles.VIEWER), lane=lane)
+    client.force_login(rudi)
+    link = f'href="{reverse("outage", args=[outage.pk])}"'
+    assert link in page(client, lane).content.decode()
+
+    a_lane("chat", connection=outage.connection)
+
+    assert client.get(reverse("outage", args=[outage.pk])).status_code == 404
+    assert link not in page(client, lane).content.decode()
 
 
 # --- On the board and the lane's page ---------------------------------------------------------------------------------
