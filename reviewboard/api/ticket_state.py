@@ -29,8 +29,7 @@ def ticket_out(ticket: Ticket, *, now: datetime) -> dict[str, Any]:
         "first_seen_at": ticket.first_seen_at,
         "withdrawn_at": ticket.withdrawn_at,
         "state": job.state,
-        # What the model answered is the decision, before anybody may know it.
-        "result": job.result if is_out or decision is None else None,
+        "result": job.result if is_out or not _was_decided(job) else None,
         "dead_reason": job.dead_reason,
         "attempts": job.attempts,
         "deadline": job.deadline,
@@ -50,6 +49,12 @@ def _in_force(ticket: Ticket) -> Decision | None:
     chain = Decision.objects.filter(ticket=ticket, revision=ticket.current_revision, replaced_by__isnull=True)
     last = chain.select_related("reason_code").first()
     return last if last is not None and last.verdict is not None else None
+
+
+def _was_decided(job: Job) -> bool:
+    """Whether the job's result is, or was, a decision: before its message is out, or once it is recalled, it is none of
+    a consumer's business what the model answered."""
+    return Decision.objects.filter(job=job).exists()
 
 
 def _is_out(decision: Decision) -> bool:

@@ -5,9 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from queue_core import contract, relay
+from queue_core import contract, recalls, relay
 from queue_core.clock import DATABASE_CLOCK, FixedClock
-from queue_core.models import Evidence, Job, Lane, Ticket
+from queue_core.models import Decision, Evidence, Job, Lane, Ticket
+from queue_core.recalls import Selection
 from queue_core.states import MessageState
 from tests.api.conftest import Caller, refused, ticket
 from tests.factories import done_job, make_lane, past_the_guards
@@ -192,6 +193,18 @@ class TestRead:
         found = call.get("/tickets", {"ticket": job.ticket.external_id, "source": "test"}).json()
 
         assert (found["decision"], found["result"]) == (None, None)
+
+    def test_a_decision_that_was_recalled_before_it_went_out_is_never_said(self, call, ada) -> None:
+        job = done_job(make_lane(name="posts"), result="REJECTED")
+        now = DATABASE_CLOCK.now()
+        chosen = Selection(until=now)
+        recalls.recall(job.lane_id, chosen, person=ada, reason="wrong", shown=1, clock=FixedClock(now))
+
+        found = call.get("/tickets", {"ticket": job.ticket.external_id, "source": "test"}).json()
+
+        assert Decision.objects.filter(ticket=job.ticket, verdict=None).exists()
+        assert (found["decision"], found["result"]) == (None, None)
+        assert "rejected" not in json.dumps(found).lower()
 
     def test_nobody_is_named_to_a_source(self, call, lane, ada) -> None:
         from queue_core import people, roles
