@@ -5,13 +5,12 @@ from django.core.exceptions import PermissionDenied
 from django.db import DatabaseError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
-from ninja import Swagger
 from ninja.errors import HttpError, ValidationError
 
 from queue_core.errors import CallerError, NotPermitted
 from reviewboard.api import appeals, bulk, endpoints, erasure, lanes, messages, tickets
 from reviewboard.api.bodies import invalid
-from reviewboard.api.described import DescribedApi
+from reviewboard.api.described import DescribedApi, DocsPage
 from reviewboard.api.problems import Problem, answer, of_status
 
 log = structlog.get_logger(__name__)
@@ -27,7 +26,7 @@ api = DescribedApi(
     description=DESCRIPTION,
     urls_namespace="api",
     # No other host is asked for anything: not for a badge either.
-    docs=Swagger(settings={"validatorUrl": None, "tryItOutEnabled": False, "persistAuthorization": False}),
+    docs=DocsPage(settings={"validatorUrl": None, "tryItOutEnabled": False, "persistAuthorization": False}),
 )
 api.add_router("/tickets", tickets.router)
 api.add_router("/tickets", bulk.router)

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from ninja import NinjaAPI
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from ninja import NinjaAPI, Swagger
 from ninja.openapi.schema import OpenAPISchema
 from pydantic import BaseModel
 
@@ -31,6 +33,15 @@ def lines_of(media_types: tuple[str, ...]) -> dict[str, Any]:
 
 def _body(content: dict[str, Any]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
+
+
+class DocsPage(Swagger):
+    """The description for people, in a page of our own: that of the package has no language, main part or way back."""
+
+    def render_page(self, request: HttpRequest, api: NinjaAPI, **kwargs: Any) -> HttpResponse:
+        """Nobody tries calls out on it, so it carries no CSRF token."""
+        settings = {**self.settings, "url": self.get_openapi_url(api, kwargs)}
+        return render(request, "api/docs.html", {"swagger_settings": settings, "api": api})
 
 
 class DescribedApi(NinjaAPI):

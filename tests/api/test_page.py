@@ -3,6 +3,7 @@
 from urllib.parse import urlsplit
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.api.conftest import API
 from tests.browsing import pages
@@ -20,5 +21,8 @@ def test_it_shows_every_call_and_asks_nobody_else(chromium, live_server, tmp_pat
 
         page.get_by_text("Newline-delimited JSON").wait_for()
         assert page.locator(".opblock").count() >= 15
+        assert page.locator("html").get_attribute("lang") == "en"
+        expect(page.get_by_role("main").get_by_role("heading", level=1)).to_contain_text("Reviewboard")
+        expect(page.get_by_role("link", name="Back to the board")).to_be_visible()
 
     assert asked <= {urlsplit(live_server.url).netloc, "data"}
