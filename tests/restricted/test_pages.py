@@ -9,6 +9,7 @@ from django.urls import reverse
 from queue_core import people
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import AuditEntry, Evidence, EvidenceReport, Item, Job, PreservationHold
+from queue_core.states import Verdict
 from reviewboard.models import Person
 from tests.desk.backlog import make_live_lane, manual_now, token_of
 from tests.people.cast import REVIEWER, person, rita
@@ -256,8 +257,9 @@ class TestWordsAboutIt:
         assert "zebra" in text(seen(client, lead, "item", item.pk))
 
         assert people.take(item.pk, person=lead, clock=DATABASE_CLOCK).token is not None
-        noted = {"verdict": "APPROVED", "note": "zebra words indeed"}
-        people.resolve(token_of(item), person=lead, **noted, clock=DATABASE_CLOCK)
+        people.resolve(
+            token_of(item), person=lead, verdict=Verdict.APPROVED, note="zebra words indeed", clock=DATABASE_CLOCK
+        )
 
         assert "zebra" not in text(seen(client, who, "job", job)) + text(seen(client, who, "item", item.pk))
         assert "zebra" in text(seen(client, lead, "job", job))
