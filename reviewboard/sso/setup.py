@@ -20,7 +20,7 @@ LONGEST_ISSUER = 200
 DOCUMENT = "/.well-known/openid-configuration"
 #: Seconds for each of the calls to the provider: its document, the token, its keys, what it knows of the person.
 CALL_LIMIT = 5
-APPS = (
+APPS: tuple[str, ...] = (
     "allauth.account",
     "allauth.socialaccount",
     # Last: it takes the packages' own pages out of the admin when they are in.
