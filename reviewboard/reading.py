@@ -1,10 +1,12 @@
 """Evidence read by people: who may, and that each look is on record before it is shown."""
 
+from collections.abc import Sequence
+
 from django.http import HttpRequest
 
 from queue_core import people
 from queue_core.clock import DATABASE_CLOCK
-from queue_core.models import Evidence, Item, Job, Lane
+from queue_core.models import Evidence, Item, ItemPass, Job, Lane
 from queue_core.people import restricting
 from queue_core.people.eligibility import RESTRICTED
 from reviewboard.evidence_view import Content, content_of
@@ -18,10 +20,15 @@ def content_to_read(evidence: Evidence, person: Person, lane: Lane) -> Content |
     return content_of(evidence)
 
 
-def may_read_words(evidence: Evidence, person: Person, lane: Lane) -> bool:
-    """Whether a person may see what others wrote about the evidence, who may have quoted it."""
-    rights = [restricting.READ, *([RESTRICTED] if evidence.is_restricted else [])]
+def may_read_words(person: Person, lane: Lane, *, is_restricted: bool) -> bool:
+    """Whether a person may see what others wrote about a lane's evidence: they may have quoted it."""
+    rights = [restricting.READ, *([RESTRICTED] if is_restricted else [])]
     return all(people.may(person, right, lane) for right in rights)
+
+
+def with_words[R: Item | ItemPass](rows: Sequence[R], person: Person) -> list[tuple[R, bool]]:
+    """Rows that carry `is_restricted`, each with whether this person may see what others wrote with it."""
+    return [(row, may_read_words(person, row.lane, is_restricted=vars(row)["is_restricted"])) for row in rows]
 
 
 def note_look(request: HttpRequest, subject: Item | Job, content: Content | None, person: Person) -> None:

@@ -15,7 +15,7 @@ from queue_core.contract.items import Need, close_open_item, open_items
 from queue_core.contract.locks import read_clock
 from queue_core.contract.order import urgency
 from queue_core.errors import InvalidRequest
-from queue_core.models import Decision, Item, Job, Lane, Message, Ticket
+from queue_core.models import Decision, Evidence, Item, Job, Lane, Message, Ticket
 from queue_core.states import (
     Automation,
     DeadlineKind,
@@ -75,7 +75,8 @@ def recall_decisions(
     Each decision that is still in force gets a recall as the next link of its chain. A message that nobody has seen is
     withdrawn; where somebody may have, a `decision.recalled` follows it. A ticket whose revision is still current gets
     an item, or a new review round of the same revision: the machine decides at most once in each round. What may not
-    wait for a model (severity 3, an authority's order, a hard deadline that is over) gets an item in either case.
+    wait for a model (severity 3, an authority's order, a hard deadline that is over), or was erased so that none has
+    anything to look at, gets an item in either case.
     PASSED_OVER for a decision that was replaced meanwhile.
     """
     if not connection.in_atomic_block:
@@ -160,7 +161,10 @@ def _close_blind_items(taken: Iterable[_Taken], now: datetime) -> None:
 
 def _reopen(taken: Sequence[_Taken], terms: RecallTerms, now: datetime) -> dict[int, Job]:
     """The job through which each ticket is looked at again, by its decision."""
-    to_model = [one for one in taken if terms.to == RecallTo.REVIEW and _may_wait(one, terms.lane, now)]
+    evidence = Evidence.objects.filter(pk__in=[one.job.evidence_id for one in taken], erased_at__isnull=False)
+    erased = set(evidence.values_list("pk", flat=True))
+    reviewed = [one for one in taken if terms.to == RecallTo.REVIEW and one.job.evidence_id not in erased]
+    to_model = [one for one in reviewed if _may_wait(one, terms.lane, now)]
     chosen = {one.decision.pk for one in to_model}
     to_people = [one for one in taken if one.decision.pk not in chosen]
     open_items([_need(one) for one in to_people], now=now)

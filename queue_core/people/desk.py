@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from django.db.models import Count, Max, Min, Prefetch, Q, QuerySet
+from django.db.models import Count, F, Max, Min, Prefetch, Q, QuerySet
 
 from queue_core.models import Assignment, Hold, Item, ItemPass, Job, Lane
 from queue_core.people.assignments import skipped_by
@@ -140,8 +140,10 @@ def takeable(items: Collection[Item], person: "AbstractUser") -> frozenset[int]:
 
 
 def for_leads(lane_ids: Collection[int], *, limit: int = 20) -> list[Item]:
-    """Open items that only leads take, the most severe and urgent first; each with who passed it on and why."""
+    """Open items that only leads take, the most severe and urgent first; each with who passed it on and why (`passed`),
+    and whether its evidence is restricted (`is_restricted`)."""
     rows = open_items(lane_ids).filter(for_leads=True).select_related("ticket", "lane", "taken_by")
+    rows = rows.annotate(is_restricted=F("job__evidence__is_restricted"))
     passed = Prefetch("passes", ItemPass.objects.select_related("person").order_by("-pk"), to_attr="passed")
     return list(rows.prefetch_related(passed).order_by("-severity", "deadline", "pk")[:limit])
 

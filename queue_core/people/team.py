@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
+from django.db.models import F
 
 from queue_core.models import ItemPass
 from queue_core.states import PassedAs
@@ -99,8 +100,9 @@ def of_people(lane_ids: Collection[int], *, since: datetime) -> dict[int, Sums]:
 
 
 def last_skips(lane_ids: Collection[int], *, since: datetime, limit: int = 20) -> Sequence[ItemPass]:
-    """Who skipped what and why, the newest first."""
+    """Who skipped what and why, the newest first; with `is_restricted`, of the item's evidence."""
     rows = ItemPass.objects.filter(lane_id__in=lane_ids, at__gt=since, passed_as=PassedAs.SKIPPED)
+    rows = rows.annotate(is_restricted=F("item__job__evidence__is_restricted"))
     return list(rows.select_related("person", "item__ticket", "lane").order_by("-at", "-pk")[:limit])
 
 

@@ -26,6 +26,7 @@ from reviewboard.item_text import cause_text
 from reviewboard.live import LiveVersion, page_or_partial, wants_partial
 from reviewboard.models import Person
 from reviewboard.paging import Order, Page, pager_of, read_page
+from reviewboard.reading import with_words
 from reviewboard.views.access import item_to_decide, job_to_pull, lanes_seen
 from reviewboard.views.permits import needs, person_of
 from reviewboard.wellness import hidden_categories
@@ -84,7 +85,7 @@ def _lists(
     return {
         "yours": [(item, handed.get(item.pk)) for item in yours],
         "undo": undo_of(person, now),
-        "leads": people.for_leads(_led(person, lanes)),
+        "leads": with_words(people.for_leads(_led(person, lanes)), person),
         "takeable": people.takeable(page.rows, person),
         "held_lanes": held,
         "before": people.before_the_deadline(held, person=person, now=now) if held else [],

@@ -13,6 +13,7 @@ from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Lane
 from queue_core.people import team
 from reviewboard.models import Person
+from reviewboard.reading import with_words
 from reviewboard.views.access import lanes_seen
 from reviewboard.views.permits import needs, person_of
 
@@ -34,7 +35,7 @@ def numbers(request: HttpRequest) -> HttpResponse:
         "spans": SPANS,
         "most_read": team.MOST_READ,
         "lanes": [(lane, sums[lane.pk]) for lane in lanes],
-        "skips": team.last_skips([lane.pk for lane in lanes], since=since),
+        "skips": with_words(team.last_skips([lane.pk for lane in lanes], since=since), person_of(request)),
         **_of_people(person_of(request), lanes, since),
     }
     return render(request, "desk/numbers.html", context)

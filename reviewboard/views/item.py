@@ -68,7 +68,7 @@ def whole_page(request: HttpRequest, item: Item, person: Person, holding: Holdin
     context = {
         "why": why_here(item, attempts),
         "attempts": [(attempt, outcome_text(attempt)) for attempt in attempts if attempt.worker],
-        "show_notes": may_read_words(item.job.evidence, person, item.lane),
+        "show_notes": may_read_words(person, item.lane, is_restricted=item.job.evidence.is_restricted),
         "scores": score_lines(answer),
         "answer": answer,
         "decisions": decisions_of(item),

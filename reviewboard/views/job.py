@@ -77,7 +77,7 @@ def _whole_page(job: Job, person: Person, now: datetime) -> dict[str, Any]:
         "left_out": max(Attempt.objects.filter(job=job).count() - MOST_ATTEMPTS, 0),
         "decisions": ledger.decisions,
         "chain_acts": chain_acts(job, ledger.decisions, person) if item is None else None,
-        "show_notes": may_read_words(job.evidence, person, job.lane),
+        "show_notes": may_read_words(person, job.lane, is_restricted=job.evidence.is_restricted),
         "answer": answer,
         "scores": score_lines(answer),
         "effect_lines": effect_text.of_job(figures.effects_of_job(job)),

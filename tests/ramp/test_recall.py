@@ -138,6 +138,17 @@ def test_what_may_not_wait_for_a_model_goes_to_people_though_a_round_was_asked_f
     assert Job.objects.get(round=2).deadline == hard.job.deadline
 
 
+def test_what_was_erased_goes_to_people_since_nothing_is_left_for_a_model_to_look_at(lead: Person) -> None:
+    lane = running(lead)
+    [decision] = decided(lane, "REJECTED")
+    contract.erase(decision.ticket_id, ground="its author asked", actor=None, clock=clock(150))
+
+    recall(lane, lead, run=lane.run.pk, to=RecallTo.REVIEW, deadline_after=timedelta(hours=2))
+
+    assert Item.objects.get(closed_at__isnull=True).ticket == decision.ticket
+    assert not Job.objects.filter(round=2).exists()
+
+
 def test_a_filter_takes_only_what_it_says(lead: Person) -> None:
     lane = running(lead)
     early, *_rest = decided(lane, "REJECTED", "APPROVED", when=90)

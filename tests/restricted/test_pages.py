@@ -264,7 +264,24 @@ class TestWordsAboutIt:
         assert "zebra" not in text(seen(client, who, "job", job)) + text(seen(client, who, "item", item.pk))
         assert "zebra" in text(seen(client, lead, "job", job))
 
+    def test_the_lists_of_leads_leave_them_out_too(self, client) -> None:
+        lane, who = make_live_lane(), rita()
+        for act, word in ((people.escalate, "zebra"), (people.skip, "gnu")):
+            item = manual_now(lane, evidence={"text": SECRET})
+            assert people.take(item.pk, person=who, clock=DATABASE_CLOCK).token is not None
+            act(token_of(item), person=who, reason=word, clock=DATABASE_CLOCK)
+        lead, specialist = person("lea", *REVIEWER, "lead_desk"), person("sal", *SPECIALIST, "lead_desk")
+        assert "zebra" in text(seen(client, lead, "desk"))
+        assert "gnu" in text(seen(client, lead, "desk_numbers"))
 
-def seen(client, who: Person, name: str, pk: int):
+        Evidence.objects.update(is_restricted=True)
+
+        assert "zebra" not in text(seen(client, lead, "desk"))
+        assert "gnu" not in text(seen(client, lead, "desk_numbers"))
+        assert "zebra" in text(seen(client, specialist, "desk"))
+        assert "gnu" in text(seen(client, specialist, "desk_numbers"))
+
+
+def seen(client, who: Person, name: str, *pk: int):
     client.force_login(who)
-    return client.get(reverse(name, args=[pk]))
+    return client.get(reverse(name, args=pk))
