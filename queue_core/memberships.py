@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 
 from queue_core.models import Lane, LaneRole
@@ -46,7 +47,7 @@ def lanes_left_without_a_lead(person: "AbstractUser", wanted: Roles) -> list[Lan
         return []
     lanes = list(Lane.objects.order_by("name"))
     lost = roles_of(person).leads([lane.pk for lane in lanes]) - wanted.leads([lane.pk for lane in lanes])
-    others = type(person)._default_manager.filter(is_active=True).exclude(pk=person.pk)
+    others = get_user_model().objects.filter(is_active=True).exclude(pk=person.pk)
     if not lost or others.filter(groups__name=LEAD).exists():
         return []
     kept = LaneRole.objects.filter(role__name=LEAD, person__in=others).values_list("lane_id", flat=True)

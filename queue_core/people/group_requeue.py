@@ -12,6 +12,7 @@ from enum import StrEnum
 from itertools import batched
 from typing import TYPE_CHECKING
 
+from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models import QuerySet
 
@@ -113,7 +114,7 @@ def requeue_group(
     deadlines = dict(zip(ids, Spread(first, span).deadlines(len(ids)), strict=True))
     requeued = 0
     for chunk in batched(ids, CHUNK):
-        if not may(type(person)._default_manager.get(pk=person.pk), RIGHT, lane_id):
+        if not may(get_user_model().objects.get(pk=person.pk), RIGHT, lane_id):
             break
         requeued += _requeue_chunk(chunk, deadlines, person, reason, clock)
     return _finish(lane_id, cause, fingerprint, requeued, len(ids), person, reason, clock)
