@@ -42,7 +42,7 @@ def test_wrong_lines_are_refused_with_number_field_and_reason_and_the_others_go_
 
     assert ran.returncode == 1, ran.stderr
     assert b"8 lines: 2 stored, 0 known, 0 superseded, 0 in conflict, 6 refused." in ran.stdout
-    refused = [json.loads(line) for line in report.read_text().splitlines()]
+    refused = [json.loads(line)["_refused"] for line in report.read_text().splitlines()]
     assert [(one["line"], one["field"]) for one in refused] == [
         (2, "lane"), (3, "ticket"), (4, "deadline"), (5, "evidence"), (6, ""), (7, ""),
     ]  # fmt: skip
