@@ -180,7 +180,14 @@ def test_the_help_lists_the_keys_of_the_page(open_page):
     assert len(keys) == len(set(keys)), "no key acts twice"
 
 
-@pytest.mark.parametrize("winner", [0, 1], ids=["the first browser first", "the second browser first"])
+@pytest.mark.parametrize(
+    "winner",
+    [
+        pytest.param(0, id="the first browser first"),
+        # Both orders without a browser: tests/people/test_races.py.
+        pytest.param(1, id="the second browser first", marks=pytest.mark.long),
+    ],
+)
 def test_two_browsers_on_one_item_and_on_one_button_make_one_decision_and_the_other_is_told_mod_01(open_page, winner):
     lane, reviewers = make_live_lane(), [rita(), leo()]
     free, held = manual_now(lane), manual_now(lane)
@@ -300,8 +307,16 @@ def pages_of(lane, item, dead, opened):
     }
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (1280, "light"),
+        (390, "dark"),
+        # The same rules in the same colours: what a page may get wrong shows in one of the two above.
+        pytest.param(1280, "dark", marks=pytest.mark.long),
+        pytest.param(390, "light", marks=pytest.mark.long),
+    ],
+)
 def test_axe_finds_nothing_and_no_page_scrolls_sideways(open_page, scheme, width):
     who = person("rita", *LEAD, "lead_desk", "view_person_figures", "appeal_decision")
     page = open_page(reverse("desk"), who, color_scheme=scheme, viewport={"width": width, "height": 844})

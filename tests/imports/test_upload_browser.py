@@ -15,7 +15,8 @@ from reviewboard.models import Person
 from tests.browsing import pages, signed_in
 from tests.factories import make_lane
 
-pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+# Its steps are in test_upload_pages.py too, where no browser looks at them.
+pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.django_db(transaction=True)]
 
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
 #: A folder for pictures, for whoever wants to see the pages.

@@ -59,8 +59,16 @@ def poll_until(condition, page: Page, what: str) -> None:
 # --- Looks ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (1280, "light"),
+        (390, "dark"),
+        # The same rules in the same colours: what a page may get wrong shows in one of the two above.
+        pytest.param(1280, "dark", marks=pytest.mark.long),
+        pytest.param(390, "light", marks=pytest.mark.long),
+    ],
+)
 def test_axe_finds_nothing(open_page, scheme, width):
     page = open_page("/", color_scheme=scheme, viewport={"width": width, "height": 844})
     for path in PAGES:
