@@ -15,7 +15,8 @@ from tests.browsing import pages, signed_in
 from tests.bulk.acts import lola
 from tests.desk.backlog import dead_now, make_live_lane, manual_now, waiting_now
 
-pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+# Its steps are in test_pages.py too, where no browser looks at them.
+pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.django_db(transaction=True)]
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
 
 
@@ -29,7 +30,7 @@ def look(page, name):
         page.screenshot(path=Path(folder) / f"{name}-{scheme}-{width}.png", full_page=True)
 
 
-@pytest.mark.parametrize(("scheme", "width"), [pytest.param("light", 1280, marks=pytest.mark.long), ("dark", 390)])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
 def test_from_ticked_rows_to_an_act_that_is_done(chromium, live_server, client, scheme, width):
     who, lane = lola(), make_live_lane(title="Posts")
     for number in range(4):

@@ -212,7 +212,7 @@ def full_scene(leo, cast) -> None:
     judged(calm)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 def test_axe_finds_nothing_and_nothing_scrolls_sideways(open_page, leo, cast, scheme) -> None:
     full_scene(leo, cast)
     outages = ["/outages/", f"/outages/{Outage.objects.get().pk}/"]
