@@ -1,6 +1,8 @@
 """Cells that no spreadsheet runs as a formula."""
 
+import csv
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 #: Where a cell begins with one of these it may be run (OWASP, "CSV injection"): also the wide forms that some programs
@@ -24,3 +26,17 @@ def safe_cell(value: Any) -> Any:
         return value
     text = _PARTED.sub(r"\1'", value)
     return f"'{text}" if value.lstrip(PASSED_OVER).startswith(DANGEROUS) else text
+
+
+def csv_lines(rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    """Each row as a line of CSV as it comes, so that a file needs no more memory than its longest row."""
+    writer = csv.writer(_Line())
+    for row in rows:
+        yield str(writer.writerow([safe_cell(value) for value in row]))
+
+
+class _Line:
+    """What csv writes to: hands each line on."""
+
+    def write(self, line: str) -> str:
+        return line

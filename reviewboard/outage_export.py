@@ -1,14 +1,13 @@
 """The record of an outage for other programs: JSON with everything, CSV with one fact a row."""
 
-import csv
-import io
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 
 from queue_core.models import OutageEntry
 from queue_core.outage_record import Record
-from queue_core.spreadsheet import safe_cell
+from queue_core.spreadsheet import csv_lines
 from reviewboard.outage_text import entry_text
 
 #: A log longer than this is cut off, and says so.
@@ -57,12 +56,7 @@ def as_json(record: Record) -> dict[str, Any]:
 
 def as_csv(record: Record) -> str:
     """Figures, decisions, deaths, raises and the log, each a row; no cell is a formula."""
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(COLUMNS)
-    for row in _rows(record):
-        writer.writerow([safe_cell(row.get(name)) for name in COLUMNS])
-    return out.getvalue()
+    return "".join(csv_lines(chain([COLUMNS], ([row.get(name) for name in COLUMNS] for row in _rows(record)))))
 
 
 def entries(record: Record) -> Iterable[OutageEntry]:

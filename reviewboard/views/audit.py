@@ -1,8 +1,8 @@
 """The audit: who did what, to what, why; filters, pages by keyset, and the same as a file."""
 
-import csv
 import json
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from queue_core import audit as auditing
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import AuditEntry, Lane
-from queue_core.spreadsheet import safe_cell
+from queue_core.spreadsheet import csv_lines
 from reviewboard.audit_text import CODES, COLUMNS, act_row, as_record
 from reviewboard.filters import CURSOR, AuditFilter
 from reviewboard.models import Person
@@ -107,19 +107,9 @@ def _in_chunks(found: QuerySet[AuditEntry]) -> Iterator[AuditEntry]:
         last = rows[-1].pk
 
 
-class _Line:
-    """What csv writes to: hands each line on."""
-
-    def write(self, line: str) -> str:
-        return line
-
-
 def _as_csv(entries: Iterable[AuditEntry]) -> Iterator[str]:
-    writer = csv.writer(_Line())
-    yield str(writer.writerow(COLUMNS))
-    for entry in entries:
-        record = as_record(entry)
-        yield str(writer.writerow([safe_cell(_flat(record[name])) for name in COLUMNS]))
+    records = (as_record(entry) for entry in entries)
+    yield from csv_lines(chain([COLUMNS], ([_flat(record[name]) for name in COLUMNS] for record in records)))
 
 
 def _as_ndjson(entries: Iterable[AuditEntry]) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """Bulk acts: the list of them, one with what became of each job, and the same as a file."""
 
-import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.db.models import Q, QuerySet
@@ -13,7 +12,7 @@ from django.views.decorators.http import require_safe
 from queue_core import bulk, people
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import BulkAct, BulkEntry
-from queue_core.spreadsheet import safe_cell
+from queue_core.spreadsheet import csv_lines
 from queue_core.states import BulkKind
 from reviewboard.bulk_page import act_line, live_facts, preview_facts
 from reviewboard.bulk_text import PENDING
@@ -127,21 +126,14 @@ def _entries_page(request: HttpRequest, act: BulkAct, person: Person) -> dict[st
 def entries_csv(request: HttpRequest, pk: int) -> StreamingHttpResponse:
     act, person = act_to_view(request, pk), person_of(request)
     rows = _entries(act, person, BulkFilter())
-    answer = StreamingHttpResponse(_lines(rows), content_type="text/csv; charset=utf-8")
+    answer = StreamingHttpResponse(csv_lines(_in_chunks(rows)), content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="bulk-act-{act.pk}.csv"'
     return answer
 
 
-class _Line:
-    """What csv writes to: hands each line on."""
-
-    def write(self, line: str) -> str:
-        return line
-
-
-def _lines(rows: QuerySet[BulkEntry]) -> Iterator[str]:
-    writer, last = csv.writer(_Line()), -1
-    yield str(writer.writerow(COLUMNS))
+def _in_chunks(rows: QuerySet[BulkEntry]) -> Iterator[Sequence[Any]]:
+    yield COLUMNS
+    last = -1
     fields = rows.order_by("place").values_list(
         "place",
         "job__ticket__source",
@@ -155,7 +147,7 @@ def _lines(rows: QuerySet[BulkEntry]) -> Iterator[str]:
     )
     while chunk := list(fields.filter(place__gt=last)[:CHUNK]):
         for row in chunk:
-            yield str(writer.writerow([safe_cell(_flat(value)) for value in row]))
+            yield [_flat(value) for value in row]
         last = chunk[-1][0]
 
 
