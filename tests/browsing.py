@@ -9,6 +9,8 @@ from playwright.sync_api import Browser, Page
 
 #: Milliseconds that anything on a page may take.
 LIMIT = 10_000
+#: What axe judges by.
+AXE_RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
 
 
 @contextmanager

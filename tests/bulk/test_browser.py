@@ -11,17 +11,16 @@ from playwright.sync_api import expect
 from queue_core import bulk
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import BulkAct
-from tests.browsing import pages, signed_in
+from tests.browsing import AXE_RULES, pages, signed_in
 from tests.bulk.acts import lola
 from tests.desk.backlog import dead_now, make_live_lane, manual_now, waiting_now
 
 # Its steps are in test_pages.py too, where no browser looks at them.
 pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.django_db(transaction=True)]
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
 
 
 def look(page, name):
-    found = Axe().run(page, options=RULES).response["violations"]
+    found = Axe().run(page, options=AXE_RULES).response["violations"]
     assert [(one["id"], [node["target"] for node in one["nodes"]]) for one in found] == [], name
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} scrolls sideways"
     if folder := os.environ.get("REVIEWBOARD_SCREENSHOTS"):

@@ -13,12 +13,11 @@ from playwright.sync_api import expect
 from queue_core import people
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Assignment, Decision, Item, ItemPass, Message
-from tests.browsing import signed_in
+from tests.browsing import AXE_RULES, signed_in
 from tests.desk.backlog import dead_now, make_live_lane, manual_now, now, waiting_now
 from tests.people.cast import LEAD, item_of, leo, person, rita
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
 WORDS = "You would not last one day here, go back under your stone.\nאיזה שטויות, and nobody asked you."
 
 
@@ -328,7 +327,7 @@ def test_axe_finds_nothing_and_no_page_scrolls_sideways(open_page, scheme, width
 
 
 def look(page, name, scheme, width):
-    found = Axe().run(page, options=RULES).response["violations"]
+    found = Axe().run(page, options=AXE_RULES).response["violations"]
     assert [(one["id"], [node["target"] for node in one["nodes"]]) for one in found] == [], name
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} scrolls sideways"
     if folder := os.environ.get("REVIEWBOARD_SCREENSHOTS"):

@@ -12,13 +12,12 @@ from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import ImportRun, Job
 from reviewboard import broker
 from reviewboard.models import Person
-from tests.browsing import pages, signed_in
+from tests.browsing import AXE_RULES, pages, signed_in
 from tests.factories import make_lane
 
 # Its steps are in test_upload_pages.py too, where no browser looks at them.
 pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.django_db(transaction=True)]
 
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
 #: A folder for pictures, for whoever wants to see the pages.
 PICTURES = os.environ.get("REVIEWBOARD_PICTURES")
 ROWS = "".join(
@@ -46,7 +45,7 @@ def open_page(chromium: Browser, live_server, client, leo, monkeypatch):
 def look(page: Page, name: str) -> None:
     if PICTURES:
         page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True)
-    found = Axe().run(page, options=RULES)
+    found = Axe().run(page, options=AXE_RULES)
     assert found.violations_count == 0, found.generate_report()
     wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert wide <= 0, f"{name} scrolls sideways by {wide} px"

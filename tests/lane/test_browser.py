@@ -10,7 +10,7 @@ from queue_core import contract, hold, roles
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Decision, Item, KnownAnswer, KnownReply, Lane, LaneMinute, Message, Outage, Stage
 from tests.board.scene import a_lane, break_down, fill, judged, run_some, start, work, workers_seen
-from tests.browsing import pages, signed_in
+from tests.browsing import AXE_RULES, pages, signed_in
 from tests.factories import make_run
 from tests.lane.test_policy_and_outage import another_version
 
@@ -18,7 +18,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 # An answer other than 2xx, or none, is logged by the browser and by htmx; the tests that ask for one look at the page.
 BROWSERS_OWN = ("Failed to load resource", "Response Status Error", "htmx:sendError", "htmx:afterRequest")
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
 
 
 @pytest.fixture
@@ -224,7 +223,7 @@ def test_axe_finds_nothing_and_nothing_scrolls_sideways(open_page, leo, cast, sc
             page.set_viewport_size({"width": width, "height": 844})
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)
             if width != 320:
-                found = Axe().run(page, options=RULES).response["violations"]
+                found = Axe().run(page, options=AXE_RULES).response["violations"]
                 assert [(one["id"], [node["target"] for node in one["nodes"]]) for one in found] == [], (path, width)
 
 
@@ -271,7 +270,7 @@ def test_a_lead_reads_both_halves_of_the_gate_and_recalls_what_was_kept_back(ope
 
     expect(page.get_by_text("14 decisions are no longer in force.")).to_be_visible()
     # With the line on top that tells what was done.
-    assert [one["id"] for one in Axe().run(page, options=RULES).response["violations"]] == []
+    assert [one["id"] for one in Axe().run(page, options=AXE_RULES).response["violations"]] == []
     assert set(Message.objects.filter(kind="decision").values_list("state", flat=True)) == {"withdrawn"}
     assert Item.objects.filter(kind="recalled", closed_at__isnull=True).count() == 14
 
@@ -282,5 +281,5 @@ def look_at(page: Page, path: str, scheme: str, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 844})
     page.goto(path)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)
-    found = Axe().run(page, options=RULES).response["violations"]
+    found = Axe().run(page, options=AXE_RULES).response["violations"]
     assert [(one["id"], [node["target"] for node in one["nodes"]]) for one in found] == [], (path, width)

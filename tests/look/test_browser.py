@@ -7,7 +7,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browsing import pages, signed_in
+from tests.browsing import AXE_RULES, pages, signed_in
 from tests.look.gallery import HOSTILE
 from tests.look.living import STEERING, steer_anew
 
@@ -15,7 +15,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 # An answer other than 2xx, or none, is logged by the browser and by htmx; the tests that ask for one look at the page.
 BROWSERS_OWN = ("Failed to load resource", "Response Status Error", "htmx:sendError", "htmx:afterRequest")
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
 PAGES = ["/", "/desk/", "/living/", "/preferences/", "/sign-in/", "/gone/"]
 
 
@@ -73,7 +72,7 @@ def test_axe_finds_nothing(open_page, scheme, width):
     page = open_page("/", color_scheme=scheme, viewport={"width": width, "height": 844})
     for path in PAGES:
         page.goto(path)
-        found = Axe().run(page, options=RULES).response["violations"]
+        found = Axe().run(page, options=AXE_RULES).response["violations"]
         assert [(one["id"], [node["target"] for node in one["nodes"]]) for one in found] == [], path
 
 

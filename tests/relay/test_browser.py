@@ -11,13 +11,12 @@ from queue_core import relay
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Delivery
 from reviewboard import broker
-from tests.browsing import pages, signed_in
+from tests.browsing import AXE_RULES, pages, signed_in
 from tests.factories import done_job, make_lane
 from tests.relay.conftest import deliver
 from tests.relay.receiver import answer
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
 #: Where pictures are kept for looking at, if anybody wants to.
 PICTURES = os.environ.get("REVIEWBOARD_PICTURES")
 
@@ -33,7 +32,7 @@ def open_page(chromium: Browser, live_server, client, ada, monkeypatch):
 def look(page: Page, name: str) -> None:
     if PICTURES:
         page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True)
-    found = Axe().run(page, options=RULES)
+    found = Axe().run(page, options=AXE_RULES)
     assert found.violations_count == 0, found.generate_report()
     wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert wide <= 0, f"{name} scrolls sideways by {wide} px"
