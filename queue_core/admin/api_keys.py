@@ -14,34 +14,22 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from queue_core import api_keys
-from queue_core.admin.versioned import VersionedAdmin, VersionedForm, person_of
+from queue_core.admin.on_lanes import OnLanesForm
+from queue_core.admin.versioned import VersionedAdmin, person_of
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.errors import InvalidRequest
-from queue_core.models import ApiKey, Lane
+from queue_core.models import ApiKey
 from queue_core.models.api_keys import KeyScope
 
 
-class ApiKeyForm(VersionedForm):
+class ApiKeyForm(OnLanesForm):
     scopes = forms.MultipleChoiceField(
         label=gettext_lazy("Scopes"), choices=KeyScope.choices, widget=forms.CheckboxSelectMultiple
-    )
-    lanes = forms.TypedMultipleChoiceField(
-        label=gettext_lazy("Lanes"),
-        coerce=int,
-        required=False,
-        widget=forms.CheckboxSelectMultiple,
-        help_text=gettext_lazy("None chosen: all lanes, also those that are made later."),
     )
 
     class Meta:
         model = ApiKey
         fields = ["name", "scopes", "source", "lanes", "rate", "expires_at"]
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        lanes = self.fields["lanes"]
-        assert isinstance(lanes, forms.TypedMultipleChoiceField)
-        lanes.choices = [(lane.pk, str(lane)) for lane in Lane.objects.order_by("name")]
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()

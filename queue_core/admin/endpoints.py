@@ -14,10 +14,11 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext_lazy
 
 from queue_core import relay
-from queue_core.admin.versioned import VersionedAdmin, VersionedForm, person_of
+from queue_core.admin.on_lanes import OnLanesForm
+from queue_core.admin.versioned import VersionedAdmin, person_of
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.errors import InvalidRequest
-from queue_core.models import Endpoint, Lane
+from queue_core.models import Endpoint
 from queue_core.states import MessageKind
 
 KINDS = [(kind.value, kind.label) for kind in MessageKind if kind != MessageKind.TEST]
@@ -29,7 +30,7 @@ ROTATIONS = [
 ]
 
 
-class EndpointForm(VersionedForm):
+class EndpointForm(OnLanesForm):
     kinds = forms.MultipleChoiceField(
         label=gettext_lazy("Messages"),
         choices=KINDS,
@@ -40,23 +41,10 @@ class EndpointForm(VersionedForm):
             "the API (GET /api/v1/decisions), from the first one on or from any number."
         ),
     )
-    lanes = forms.TypedMultipleChoiceField(
-        label=gettext_lazy("Lanes"),
-        coerce=int,
-        required=False,
-        widget=forms.CheckboxSelectMultiple,
-        help_text=gettext_lazy("None chosen: all lanes, also those that are made later."),
-    )
 
     class Meta:
         model = Endpoint
         fields = ["name", "address", "kinds", "lanes", "time_limit", "parallel", "max_tries"]
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        lanes = self.fields["lanes"]
-        assert isinstance(lanes, forms.TypedMultipleChoiceField)
-        lanes.choices = [(lane.pk, str(lane)) for lane in Lane.objects.order_by("name")]
 
     def clean_address(self) -> str:
         """Refused here and again at each try: a name may lead elsewhere by then."""

@@ -1,38 +1,21 @@
 from typing import Any
 
-from django import forms
 from django.contrib import admin
 from django.db import models
 from django.http import HttpRequest
-from django.utils.translation import gettext_lazy
 
 from queue_core import people
-from queue_core.admin.versioned import VersionedAdmin, VersionedForm
+from queue_core.admin.on_lanes import OnLanesForm
+from queue_core.admin.versioned import VersionedAdmin
 from queue_core.clock import DATABASE_CLOCK
-from queue_core.models import Lane, ReasonCode
-
-
-class ReasonCodeForm(VersionedForm):
-    lanes = forms.TypedMultipleChoiceField(
-        label=gettext_lazy("Lanes"),
-        coerce=int,
-        required=False,
-        widget=forms.CheckboxSelectMultiple,
-        help_text=gettext_lazy("None chosen: all lanes, also those that are made later."),
-    )
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        lanes = self.fields["lanes"]
-        assert isinstance(lanes, forms.TypedMultipleChoiceField)
-        lanes.choices = [(lane.pk, str(lane)) for lane in Lane.objects.order_by("name")]
+from queue_core.models import ReasonCode
 
 
 @admin.register(ReasonCode)
 class ReasonCodeAdmin(VersionedAdmin):
     """Each save is a version. What a version said is kept beside the decisions that rest on it."""
 
-    form = ReasonCodeForm
+    form = OnLanesForm
     list_display = ["code", "title", "clause", "is_for_rejection", "needs_note", "needs_second_look", "is_active"]
     list_filter = ["is_active", "is_for_rejection", "needs_note", "needs_second_look"]
     search_fields = ["code", "title", "clause"]
