@@ -1,32 +1,18 @@
 """What only a browser shows of bulk acts: rows ticked, a preview confirmed, the progress that moves by itself; axe."""
 
-import os
-from pathlib import Path
-
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from playwright.sync_api import expect
 
 from queue_core import bulk
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import BulkAct
-from tests.browsing import AXE_RULES, pages, signed_in
+from tests.browsing import look, pages, signed_in
 from tests.bulk.acts import lola
 from tests.desk.backlog import dead_now, make_live_lane, manual_now, waiting_now
 
 # Its steps are in test_pages.py too, where no browser looks at them.
 pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.django_db(transaction=True)]
-
-
-def look(page, name):
-    found = Axe().run(page, options=AXE_RULES).response["violations"]
-    assert [(one["id"], [node["target"] for node in one["nodes"]]) for one in found] == [], name
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} scrolls sideways"
-    if folder := os.environ.get("REVIEWBOARD_SCREENSHOTS"):
-        scheme = "dark" if page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") else "light"
-        width = page.evaluate("innerWidth")
-        page.screenshot(path=Path(folder) / f"{name}-{scheme}-{width}.png", full_page=True)
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])

@@ -1,11 +1,8 @@
 """What only a browser shows: an item decided by the keyboard alone, lost with the text kept, and axe on every page."""
 
-import os
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.contrib.sessions.models import Session
 from django.urls import reverse
 from playwright.sync_api import expect
@@ -13,7 +10,7 @@ from playwright.sync_api import expect
 from queue_core import people
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Assignment, Decision, Item, ItemPass, Message
-from tests.browsing import AXE_RULES, signed_in
+from tests.browsing import look, signed_in
 from tests.desk.backlog import dead_now, make_live_lane, manual_now, now, waiting_now
 from tests.people.cast import LEAD, item_of, leo, person, rita
 
@@ -319,16 +316,8 @@ def pages_of(lane, item, dead, opened):
 def test_axe_finds_nothing_and_no_page_scrolls_sideways(open_page, scheme, width):
     who = person("rita", *LEAD, "lead_desk", "view_person_figures", "appeal_decision")
     page = open_page(reverse("desk"), who, color_scheme=scheme, viewport={"width": width, "height": 844})
-    look(page, "desk-empty", scheme, width)
+    look(page, "desk-empty")
     lane, item, dead = full_house(who)
     for name, path in pages_of(lane, item, dead, led(lane, who)).items():
         page.goto(path)
-        look(page, name, scheme, width)
-
-
-def look(page, name, scheme, width):
-    found = Axe().run(page, options=AXE_RULES).response["violations"]
-    assert [(one["id"], [node["target"] for node in one["nodes"]]) for one in found] == [], name
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} scrolls sideways"
-    if folder := os.environ.get("REVIEWBOARD_SCREENSHOTS"):
-        page.screenshot(path=Path(folder) / f"{name}-{scheme}-{width}.png", full_page=True)
+        look(page, name)

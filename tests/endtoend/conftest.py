@@ -9,20 +9,18 @@ import pytest
 import redis
 from celery import current_app
 from django.test import Client
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page
 
 from queue_core import roles
 from queue_core.figures import panels
 from reviewboard import broker
 from reviewboard.models import Person
+from tests.browsing import REFUSALS, pages, signed_in
 from tests.workers.processes import Workers, workers_at
 from tests.workers.staged import Stage
 
-# The browser logs an answer of 409 or 422 as a failure; the tests that ask for one look at the page. And htmx logs the
-# poll of a living page that was out when an act took its place, or when the test went on to the next page.
-BROWSERS_OWN = (
-    "Failed to load resource", "Response Status Error", "htmx:sendAbort", "htmx:sendError", "htmx:afterRequest"
-)  # fmt: skip
+#: Milliseconds, where workers share the machine with the browser.
+LIMIT = 20_000
 
 
 @pytest.fixture
@@ -87,28 +85,8 @@ def somebody(site: str) -> Callable[[str, str], Person]:
 
 
 @pytest.fixture
-def browse(chromium: Browser, site: str, settings: Any) -> Iterator[Callable[[Person], Page]]:
-    """A browser of somebody who is signed in. Anything that its console complains of fails the test at its end."""
-    contexts, complaints = [], []
-    # As long as a page's own steps: on a busy machine the five seconds of before were over first.
-    expect.set_options(timeout=20_000)
-
-    def open_as(person: Person) -> Page:
+def browse(chromium: Browser, site: str) -> Iterator[Callable[[Person], Page]]:
+    """A browser of somebody who is signed in, on the board."""
+    with pages(chromium, site, excused=REFUSALS, limit=LIMIT) as open_it:
         # One client each: a second sign-in with the same one would end the first person's session.
-        client = Client()
-        client.force_login(person)
-        cookie = client.cookies[settings.SESSION_COOKIE_NAME].value
-        context = chromium.new_context(base_url=site)
-        contexts.append(context)
-        context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": cookie, "url": site}])
-        page = context.new_page()
-        page.set_default_timeout(20_000)
-        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto("/")
-        return page
-
-    yield open_as
-    for context in contexts:
-        context.close()
-    assert [text for text in complaints if not text.startswith(BROWSERS_OWN)] == []
+        yield lambda person: open_it("/", signed_in(Client(), person, site))

@@ -7,10 +7,8 @@ it all. The second: the model is up, fast and wrong; the gate does not pass, and
 import os
 import signal
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
@@ -31,13 +29,13 @@ from queue_core.models import (
     StageRun,
 )
 from reviewboard.model_server import running as model_running
+from tests import browsing
 from tests.connections.wires import HTTP_OPTIONS
 from tests.endtoend.acts import assert_every_ticket_has_its_place, nothing_waits, raise_by_page, wait_for
 from tests.factories import make_ground
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes, pytest.mark.timeout(400)]
 
-WCAG = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
 SECOND = timedelta(seconds=1)
 RULES = [{"category": "insult", "reject_at": 0.85, "approve_below": 0.45, "reason_code": "insult"}]
 #: Wide enough that a model that is gone is told by its row of refusals, and only garbage throughout by its share.
@@ -49,9 +47,7 @@ PLAN = (
     StagePlan(2, "half", cap=4, **SHORT),
     StagePlan(3, "steady", cap=20, soak_completions=0, soak_time=timedelta(0), least_sample=20),
 )
-#: Where pictures of each step are put, for eyes; nowhere in a usual run.
-PICTURES = os.environ.get("REVIEWBOARD_PICTURES", "")
-LOOKS = {"light": (1280, "light"), "dark": (1280, "dark"), "phone": (390, "light")}
+LOOKS = ((1280, "light"), (1280, "dark"), (390, "light"))
 
 
 @pytest.fixture
@@ -103,19 +99,13 @@ def held(lane: Lane, reason: str) -> bool:
 
 
 def look(page: Page, name: str, *, axe: bool = True) -> None:
-    """What a reader gets here: axe finds nothing in both themes, and nothing runs over a phone's edge."""
-    for look_name, (width, scheme) in LOOKS.items():
+    """What a reader gets here, in both themes and on a phone."""
+    for width, scheme in LOOKS:
         page.set_viewport_size({"width": width, "height": 900})
-        # Without motion: on a slow machine axe would look at colours on their way from one theme to the other.
-        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-        if axe and look_name != "phone":
-            found = Axe().run(page, options=WCAG).response["violations"]
-            assert found == [], [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found]
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} at {width}"
-        if PICTURES:
-            page.screenshot(path=Path(PICTURES) / f"{name}-{look_name}.png", full_page=True)
+        page.emulate_media(color_scheme=scheme)
+        (browsing.look if axe and width > 390 else browsing.stands_within_the_window)(page, name)
     page.set_viewport_size({"width": 1280, "height": 900})
-    page.emulate_media(color_scheme="light", reduced_motion="no-preference")
+    page.emulate_media(color_scheme="light")
 
 
 @pytest.mark.long

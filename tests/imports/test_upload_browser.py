@@ -1,25 +1,19 @@
 """The pages of imports in a real browser: how they look, and that they work by keyboard and without JavaScript."""
 
-import os
-from pathlib import Path
-
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from queue_core import imports, roles
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import ImportRun, Job
 from reviewboard import broker
 from reviewboard.models import Person
-from tests.browsing import AXE_RULES, pages, signed_in
+from tests.browsing import look, pages, signed_in
 from tests.factories import make_lane
 
 # Its steps are in test_upload_pages.py too, where no browser looks at them.
 pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.django_db(transaction=True)]
 
-#: A folder for pictures, for whoever wants to see the pages.
-PICTURES = os.environ.get("REVIEWBOARD_PICTURES")
 ROWS = "".join(
     f'post-{n};"A text, with ""quotes"" and\r\na second line {n}";{"soon" if n % 3 else "+4h"}\r\n' for n in range(70)
 )
@@ -40,15 +34,6 @@ def open_page(chromium: Browser, live_server, client, leo, monkeypatch):
     cookies = signed_in(client, leo, live_server.url)
     with pages(chromium, live_server.url) as open_it:
         yield lambda path, **options: open_it(path, cookies, **options)
-
-
-def look(page: Page, name: str) -> None:
-    if PICTURES:
-        page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True)
-    found = Axe().run(page, options=AXE_RULES)
-    assert found.violations_count == 0, found.generate_report()
-    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    assert wide <= 0, f"{name} scrolls sideways by {wide} px"
 
 
 def work() -> None:

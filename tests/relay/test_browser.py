@@ -1,24 +1,18 @@
 """The page of deliveries in a real browser: its look by axe, on a phone, without JavaScript, and its acts."""
 
-import os
-from pathlib import Path
-
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from queue_core import relay
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Delivery
 from reviewboard import broker
-from tests.browsing import AXE_RULES, pages, signed_in
+from tests.browsing import look, pages, signed_in
 from tests.factories import done_job, make_lane
 from tests.relay.conftest import deliver
 from tests.relay.receiver import answer
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-#: Where pictures are kept for looking at, if anybody wants to.
-PICTURES = os.environ.get("REVIEWBOARD_PICTURES")
 
 
 @pytest.fixture
@@ -27,15 +21,6 @@ def open_page(chromium: Browser, live_server, client, ada, monkeypatch):
     cookies = signed_in(client, ada, live_server.url)
     with pages(chromium, live_server.url) as open_it:
         yield lambda path, **options: open_it(path, cookies, **options)
-
-
-def look(page: Page, name: str) -> None:
-    if PICTURES:
-        page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True)
-    found = Axe().run(page, options=AXE_RULES)
-    assert found.violations_count == 0, found.generate_report()
-    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    assert wide <= 0, f"{name} scrolls sideways by {wide} px"
 
 
 def test_deliveries_look_right_and_are_worked_with(
