@@ -235,7 +235,7 @@ def _open(
     is_new = (outage.opened_at, outage.cause, outage.opened_by_id) == (now, cause, opened_by)
     if is_new:
         _entry(outage, EntryCode.OPENED, now=now, person=person, text=text, params={"cause": cause.value})
-        outbox.record(MessageKind.OUTAGE_OPENED, _body(outage, []), now=now)
+        outbox.record(MessageKind.OUTAGE_OPENED, _body(outage, connection.lanes.all()), now=now)
     return outage, is_new
 
 

@@ -8,9 +8,12 @@ before the commit, skips it.
 from collections.abc import Collection
 
 from django.db import connection, transaction
+from django.db.models import BigIntegerField, Exists, OuterRef, Q
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast
 
 from queue_core.clock import Clock
-from queue_core.models import Message, RelayMark
+from queue_core.models import Lane, Message, Outage, OutageEntry, RelayMark
 from queue_core.states import MessageKind, MessageState
 
 #: Any two steps exclude each other by it, in this database.
@@ -23,6 +26,7 @@ LOST_AT_MOST = 10_000_000
 #: A message that somebody holds is passed over, and so are the later ones of its ticket: they wait for it, as they do
 #: for one that is kept back, or that may still be taken back. A message may go if as many of its ticket's earlier ones
 #: are free here as have no number. Numbers of a ticket's messages rise with `seq` for that reason.
+#: What is of no lane is of an outage: it names the connection's lanes, and so goes to endpoints that are told of each.
 NUMBER = """
 WITH free AS MATERIALIZED (
   SELECT id, ticket_id, seq FROM queue_core_message
@@ -40,13 +44,20 @@ numbered AS (
     (SELECT coalesce(max(number), 0) FROM queue_core_message),
     (SELECT coalesce(max(read_up_to), 0) FROM queue_core_relaymark))
   FROM next WHERE m.id = next.id
-  RETURNING m.id, m.number, m.kind, m.ticket_id, m.lane_id)
+  RETURNING m.id, m.number, m.kind, m.ticket_id, m.lane_id, (m.body ->> 'outage')::bigint AS outage_id),
+about AS (
+  SELECT n.id, jsonb_agg(l.id) AS lanes
+  FROM numbered n JOIN queue_core_outage o ON o.id = n.outage_id
+    JOIN queue_core_lane l ON l.connection_id = o.connection_id
+      OR EXISTS (SELECT FROM queue_core_outageentry t WHERE t.outage_id = o.id AND t.lane_id = l.id)
+  WHERE n.lane_id IS NULL
+  GROUP BY n.id)
 INSERT INTO queue_core_delivery
   (message_id, endpoint_id, ticket_id, lane_id, kind, number, state, tries, budget, due_at, created_at)
 SELECT n.id, e.id, n.ticket_id, n.lane_id, n.kind, n.number, 'pending', 0, e.max_tries, %s, %s
-FROM numbered n JOIN queue_core_endpoint e
+FROM numbered n LEFT JOIN about ON about.id = n.id JOIN queue_core_endpoint e
   ON e.state <> 'retired' AND e.kinds @> to_jsonb(n.kind)
-  AND (e.lanes = '[]'::jsonb OR n.lane_id IS NULL OR e.lanes @> to_jsonb(n.lane_id))
+  AND (e.lanes = '[]'::jsonb OR e.lanes @> coalesce(to_jsonb(n.lane_id), about.lanes))
 ORDER BY n.number, e.id
 RETURNING endpoint_id
 """
@@ -83,7 +94,8 @@ def page_of_messages(
 ) -> list[Message]:
     """Numbered messages after a number, in its order; at most MOST_ON_A_PAGE. Begin with 0, go on with the last one's.
 
-    With `source` only those of its tickets; with `up_to` none above that number.
+    With `lanes` only what is of them, and outages of connections that have no other lanes; with `source` only what is
+    of its tickets; with `up_to` none above that number.
 
     Nothing that is committed later ever gets a number that was passed. A withdrawn message is left out. How far was
     read is remembered, because what somebody read can no longer be withdrawn: the rows are share-locked, so that a
@@ -93,7 +105,8 @@ def page_of_messages(
     if kinds is not None:
         rows = rows.filter(kind__in=kinds)
     if lanes is not None:
-        rows = rows.filter(lane_id__in=lanes)
+        outage_id = Cast(KeyTextTransform("outage", "body"), BigIntegerField())
+        rows = rows.alias(outage_id=outage_id).filter(Q(lane_id__in=lanes) | _of_outages_within(lanes))
     if source is not None:
         rows = rows.filter(ticket__source=source)
     if up_to is not None:
@@ -110,6 +123,14 @@ def page_of_messages(
     if found and found[-1].number is not None:
         _remember(found[-1].number)
     return found
+
+
+def _of_outages_within(lanes: Collection[int]) -> Q:
+    """What is said of outages, which names each lane of the connection, to who may know of each."""
+    logged = OutageEntry.objects.filter(outage=OuterRef(OuterRef("pk")), lane=OuterRef("pk"))
+    about = Lane.objects.filter(Q(connection=OuterRef("connection")) | Exists(logged))
+    within = Outage.objects.filter(Exists(about.filter(pk__in=lanes)), ~Exists(about.exclude(pk__in=lanes)))
+    return Q(lane_id__isnull=True, outage_id__in=within.values("pk"))
 
 
 @transaction.atomic

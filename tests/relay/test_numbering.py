@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from queue_core import outbox, relay
+from queue_core import outbox, ramp_outages, relay
 from queue_core.clock import DATABASE_CLOCK
-from queue_core.models import Delivery, Message, Ticket
+from queue_core.models import Delivery, Lane, Message, Ticket
 from queue_core.relay.numbering import LOST_AT_MOST
 from queue_core.restore import after_restore
-from queue_core.states import MessageKind, MessageState
+from queue_core.states import HoldReason, MessageKind, MessageState
 from tests.factories import T0, clock, done_job, make_lane, waiting_job
 from tests.locking import holding, started, together, wait_until_blocked
 
@@ -99,14 +99,13 @@ def test_what_was_withdrawn_is_never_numbered_and_keeps_nothing_waiting() -> Non
 
 
 @pytest.mark.django_db
-def test_an_endpoint_gets_the_kinds_and_lanes_it_wants_and_what_is_of_no_lane(make_endpoint) -> None:
+def test_an_endpoint_gets_the_kinds_and_lanes_it_wants(make_endpoint) -> None:
     here, there = make_lane(), make_lane()
     all_lanes = make_endpoint("https://one.example/", "one")
     one_lane = make_endpoint("https://two.example/", "two", kinds=["decision", "item.opened"], lanes=[here.pk])
     make_endpoint("https://three.example/", "three", state="retired")
     for lane in (here, there):
         done_job(lane)
-    record()
 
     touched = number()
 
@@ -116,8 +115,27 @@ def test_an_endpoint_gets_the_kinds_and_lanes_it_wants_and_what_is_of_no_lane(ma
         for name in ("one", "two", "three")
     }
     assert got["one"] == [("decision", here.pk), ("decision", there.pk)]
-    assert got["two"] == [("decision", here.pk), ("item.opened", None)]
+    assert got["two"] == [("decision", here.pk)]
     assert got["three"] == []
+
+
+@pytest.mark.django_db
+def test_an_outage_is_told_to_who_is_told_of_each_of_its_lanes(make_endpoint) -> None:
+    one, two, elsewhere = make_lane(), make_lane(), make_lane()
+    Lane.objects.filter(pk=two.pk).update(connection=one.connection)
+    chosen = {"all": [], "both": [elsewhere.pk, one.pk, two.pk], "half": [one.pk], "else": [elsewhere.pk]}
+    for name, lanes in chosen.items():
+        make_endpoint("https://consumer.example/", name, kinds=["outage.opened", "outage.closed"], lanes=lanes)
+    with transaction.atomic():
+        ramp_outages.open_for(Lane.objects.get(pk=one.pk), HoldReason.AUTO_ERRORS, now=T0)
+
+    number()
+
+    message = Message.objects.get(kind="outage.opened")
+    assert message.body["lanes"] == sorted([one.name, two.name])
+    assert {found.endpoint.name for found in Delivery.objects.filter(message=message)} == {"all", "both"}
+    read = {name: relay.page_of_messages(0, 10, lanes=lanes) for name, lanes in chosen.items() if lanes}
+    assert {name for name, page in read.items() if message in page} == {"both"}
 
 
 @pytest.mark.django_db
