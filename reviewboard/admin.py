@@ -1,15 +1,14 @@
 """People in the admin. What somebody may do comes from groups; an account is closed, never deleted."""
 
-import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import UserChangeForm
 from django.contrib.auth.models import Group
-from django.db import transaction
+from django.db import models, transaction
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.utils.text import get_text_list
@@ -17,7 +16,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from queue_core import audit, memberships
-from queue_core.admin.versioned import person_of
+from queue_core.admin.merging import MergingForm
+from queue_core.admin.versioned import person_of, tell_kept, with_loaded
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Lane, LaneRole
 from queue_core.roles import ADMINISTRATOR
@@ -43,17 +43,40 @@ SHOWN = (
     "language",
 )
 
-# Groups are the four roles; a migration makes them, and their permissions are part of the release.
+EXPLAINED = {
+    "username": gettext_lazy(
+        "Required. Letters, digits and @ . + - _ only, 150 at most. The audit keeps the name that an act was done "
+        "under."
+    ),
+    "first_name": gettext_lazy("For lists; pages call people by their username."),
+    "last_name": gettext_lazy("For lists; pages call people by their username."),
+    "email": gettext_lazy("Where mail about alerts goes. Single sign-on finds the account by it."),
+    "timezone": gettext_lazy("All times on all pages are shown in it, and days begin and end by it."),
+    "language": gettext_lazy("Empty: what the browser asks for."),
+    "is_active": gettext_lazy(
+        "Otherwise the account is closed: nobody signs in with it, and who is signed in is signed out at once. An "
+        "account is closed, never deleted, since the audit and decisions name it."
+    ),
+    "is_staff": gettext_lazy("Whether the admin opens at all. What may be done there comes from the roles."),
+    "is_superuser": gettext_lazy("Has every right on every lane without any role, and alone makes other superusers."),
+    "groups": gettext_lazy(
+        "Roles on every lane, those to come too. Viewer: sees board, lanes and jobs. Reviewer: takes and decides items. "
+        "Specialist: restricted evidence and preservation holds. Lead: raises stages, puts policies into force, "
+        "imports, reads the audit. Administrator: these pages, and erasing."
+    ),
+}
+
+# Groups are the roles; a migration makes them, and their permissions are part of the release.
 admin.site.unregister(Group)
 
 admin.site.site_title = "Reviewboard"
 admin.site.site_header = "Reviewboard"
 
 
-class PersonForm(PersonFormBase):
-    """Carries what the person was when the form was loaded, so that no save gives back a right taken meanwhile."""
+class PersonForm(MergingForm, PersonFormBase):
+    """So that no save gives back a right that was taken meanwhile."""
 
-    loaded_state = forms.CharField(widget=forms.HiddenInput, required=False)
+    audited_as: ClassVar[dict[str, str]] = {"groups": "roles", "on_lanes": "lane_roles"}
     on_lanes = forms.MultipleChoiceField(
         label=gettext_lazy("Roles on single lanes"),
         required=False,
@@ -63,19 +86,33 @@ class PersonForm(PersonFormBase):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if self.instance.pk and "loaded_state" in self.fields:
-            self.fields["loaded_state"].initial = json.dumps(_state(self.instance), sort_keys=True)
         if "on_lanes" in self.fields:
             on_lanes = cast("forms.MultipleChoiceField", self.fields["on_lanes"])
             on_lanes.choices = _choices()
-            on_lanes.initial = _keys_of(self.instance) if self.instance.pk else []
+            if "on_lanes" not in self.initial:
+                on_lanes.initial = _keys_of(cast("Person", self.instance)) if self.instance.pk else []
+
+    def compared(self) -> list[str]:
+        return [*super().compared(), *(name for name in self.audited_as if name in self.fields)]
+
+    def stored(self, row: models.Model) -> dict[str, Any]:
+        own = super().stored(row)
+        return own | {name: self._roles(row)[name] for name in self.audited_as if name in self.fields}
+
+    def current(self, row: models.Model, name: str) -> Any:
+        if name == "groups":
+            return cast("Person", row).groups.all()
+        return self._roles(row)[name] if name in self.audited_as else super().current(row, name)
+
+    def lock(self) -> Person:
+        _lock_with_administrators(cast("Person", self.instance))
+        return Person.objects.get(pk=self.instance.pk)
 
     def clean(self) -> Any:
-        cleaned = super().clean() or self.cleaned_data
-        # Django's admin runs its change view in a transaction: the locks last until the save.
-        _lock_with_administrators(self.instance)
+        cleaned = super().clean()
+        if self.errors:
+            return cleaned
         stored = Person.objects.get(pk=self.instance.pk)
-        self._tell_conflict(_state(stored), cleaned.get("loaded_state") or "")
         if _is_last_administrator(stored) and not _stays_administrator(stored, cleaned):
             raise forms.ValidationError(
                 _("This is the last administrator: make another person one before you change this one's role.")
@@ -90,32 +127,10 @@ class PersonForm(PersonFormBase):
             raise forms.ValidationError(text % {"lanes": get_text_list([str(lane) for lane in left], _("and"))})
         return cleaned
 
-    def _tell_conflict(self, now: dict[str, Any], loaded: str) -> None:
-        """Raise where the person is not as the form was loaded with, and say which fields. What was typed stays."""
-        try:
-            before = json.loads(loaded)
-        except ValueError:
-            before = {}
-        changed = [name for name in now if not isinstance(before, dict) or before.get(name) != now[name]]
-        if not changed:
-            return
-        general = _("Somebody else saved this meanwhile. Nothing of yours was saved; load the page anew.")
-        told = [
-            _("%(field)s is now “%(theirs)s”.") % {"field": _label(name), "theirs": _said(now[name])}
-            for name in changed
-        ]
-        raise forms.ValidationError([general, *told])
-
-
-def _label(name: str) -> str:
-    labels = {"roles": _("Role"), "lane_roles": _("Roles on single lanes")}
-    return labels.get(name) or str(getattr(Person._meta.get_field(name), "verbose_name", name))
-
-
-def _said(value: object) -> str:
-    if isinstance(value, bool):
-        return _("yes") if value else _("no")
-    return ", ".join(value) if isinstance(value, list) else str(value)
+    @staticmethod
+    def _roles(row: models.Model) -> dict[str, list[Any]]:
+        person = cast("Person", row)
+        return {"groups": sorted(person.groups.values_list("pk", flat=True)), "on_lanes": _keys_of(person)}
 
 
 def _choices() -> list[tuple[str, str]]:
@@ -146,19 +161,18 @@ def _wanted(cleaned: dict[str, Any]) -> memberships.Roles:
 
 @admin.register(Person)
 class PersonAdmin(PersonAdminBase):
-    form = PersonForm
+    form = PersonForm  # type: ignore[assignment]  # of a row of any model
     list_display = ["username", "first_name", "last_name", "roles", "is_active", "is_staff", "last_login"]
     list_filter = ["is_active", "is_staff", "groups"]
     # Deleting is refused below, so that Django's own action for it is not offered.
     actions = ("let_in",)
     fieldsets = (
-        (None, {"fields": ("username", "password", "loaded_state")}),
+        (None, {"fields": ("username", "password")}),
         (gettext_lazy("Person"), {"fields": ("first_name", "last_name", "email", "timezone", "language")}),
         (gettext_lazy("Role"), {"fields": ("is_active", "is_staff", "is_superuser", "groups", "on_lanes")}),
         (gettext_lazy("Dates"), {"fields": ("last_login", "date_joined")}),
     )
     readonly_fields = ("last_login", "date_joined")
-    filter_horizontal = ("groups",)
 
     @admin.action(description=gettext_lazy("Let in again after failed sign-ins"), permissions=["change"])
     def let_in(self, request: HttpRequest, queryset: Any) -> None:
@@ -177,6 +191,18 @@ class PersonAdmin(PersonAdminBase):
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).prefetch_related("groups")
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        own = super().get_fieldsets(request, obj)
+        return with_loaded(own) if obj is not None and self.has_change_permission(request, obj) else own
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        text = EXPLAINED.get(db_field.name, db_field.help_text)
+        return super().formfield_for_dbfield(db_field, request, **{"help_text": text, **kwargs})
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        # The roles are few. The admin's usual pair of lists has no names that a screen reader could say.
+        return super().formfield_for_manytomany(db_field, request, **{"widget": forms.CheckboxSelectMultiple, **kwargs})
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         # Only a superuser makes another: else every administrator could be one.
@@ -208,7 +234,12 @@ class PersonAdmin(PersonAdminBase):
 
     def save_model(self, request: HttpRequest, obj: Person, form: Any, change: bool) -> None:
         form.state_before = _state(Person.objects.get(pk=obj.pk)) if change else None
-        super().save_model(request, obj, form, change)
+        if not change:
+            super().save_model(request, obj, form, change)
+            return
+        tell_kept(request, form)
+        # Only what was changed: a password that was set meanwhile is not set back.
+        obj.save(update_fields=[name for name in form.edited() if name not in form.audited_as])
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)

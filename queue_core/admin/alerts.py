@@ -9,18 +9,20 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy
 
 from queue_core import audit, configuration
-from queue_core.admin.versioned import VersionedAdmin, VersionedForm, person_of
+from queue_core.admin.merging import MergingForm
+from queue_core.admin.versioned import VersionedAdmin, person_of
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.errors import InvalidRequest
 from queue_core.models import AlertHook, AlertSettings, AlertSubscription
 from queue_core.states import AlertKind
 
 
-class KindsForm(VersionedForm):
+class KindsForm(MergingForm):
     """Kinds as boxes to tick, stored as a list in their own order."""
 
     kinds = forms.TypedMultipleChoiceField(
         label=gettext_lazy("Alerts"),
+        help_text=gettext_lazy("What is not chosen is not told here. None chosen: nothing is."),
         choices=AlertKind.choices,
         required=False,
         widget=forms.CheckboxSelectMultiple,
@@ -56,7 +58,7 @@ class HookForm(KindsForm):
 class AlertSettingsAdmin(VersionedAdmin):
     form = KindsForm
     list_display = ["lane", "number", "least_passing"]
-    fields = ["lane", "kinds", "least_passing", "loaded_version"]
+    fields = ["lane", "kinds", "least_passing"]
 
     @admin.display(description=gettext_lazy("alerts"))
     def number(self, obj: AlertSettings) -> str:
@@ -75,7 +77,7 @@ class AlertSubscriptionAdmin(VersionedAdmin):
     list_display = ["person", "lane", "number"]
     list_filter = ["lane"]
     search_fields = ["person__username"]
-    fields = ["person", "lane", "kinds", "loaded_version"]
+    fields = ["person", "lane", "kinds"]
 
     @admin.display(description=gettext_lazy("alerts"))
     def number(self, obj: AlertSubscription) -> str:
@@ -107,7 +109,7 @@ class AlertSubscriptionAdmin(VersionedAdmin):
 class AlertHookAdmin(VersionedAdmin):
     form = HookForm
     list_display = ["name", "address", "lane", "number", "is_enabled"]
-    fields = ["name", "address", "secret_env", "lane", "kinds", "is_enabled", "loaded_version"]
+    fields = ["name", "address", "secret_env", "lane", "kinds", "is_enabled"]
 
     @admin.display(description=gettext_lazy("alerts"))
     def number(self, obj: AlertHook) -> str:

@@ -24,7 +24,10 @@ from queue_core.models.api_keys import KeyScope
 
 class ApiKeyForm(OnLanesForm):
     scopes = forms.MultipleChoiceField(
-        label=gettext_lazy("Scopes"), choices=KeyScope.choices, widget=forms.CheckboxSelectMultiple
+        label=gettext_lazy("Scopes"),
+        choices=KeyScope.choices,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=gettext_lazy("Give the fewest that the machine needs. A change counts from its next call on."),
     )
 
     class Meta:
@@ -65,7 +68,7 @@ class ApiKeyAdmin(VersionedAdmin):
     list_select_related = ["use"]
     search_fields = ["name", "prefix", "source"]
     readonly_fields = ["prefix", "last_used_at", "last_address", "made_at", "made_by", "revoked_at", "revoked_by"]
-    fields = ["name", "scopes", "source", "lanes", "rate", "expires_at", *readonly_fields, "loaded_version"]
+    fields = ["name", "scopes", "source", "lanes", "rate", "expires_at", *readonly_fields]
     change_form_template = "admin/queue_core/apikey/change_form.html"
 
     @admin.display(description=gettext_lazy("scopes"))

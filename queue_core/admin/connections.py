@@ -8,7 +8,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from queue_core import configuration, hold
-from queue_core.admin.versioned import VersionedAdmin, VersionedForm, person_of
+from queue_core.admin.merging import MergingForm
+from queue_core.admin.versioned import VersionedAdmin, person_of
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.connections import build, kinds
 from queue_core.contract import lock_lane
@@ -39,7 +40,7 @@ KINDS = {
 }
 
 
-class ConnectionForm(VersionedForm):
+class ConnectionForm(MergingForm):
     kind = forms.ChoiceField(
         label=gettext_lazy("Kind"),
         choices=lambda: [(kind, KINDS.get(kind, kind)) for kind in kinds()],
@@ -91,7 +92,7 @@ class ModelConnectionAdmin(VersionedAdmin):
     list_filter = ["kind"]
     search_fields = ["name", "model", "address"]
     readonly_fields = ["health_is_good", "health_checked_at", "health_since", "health_detail"]
-    fields = [*FIELDS, *readonly_fields, "loaded_version"]
+    fields = [*FIELDS, *readonly_fields]
 
     def save_new(self, request: HttpRequest, obj: models.Model, form: Any) -> None:
         super().save_new(request, obj, form)

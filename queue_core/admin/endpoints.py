@@ -76,7 +76,7 @@ class EndpointAdmin(VersionedAdmin):
     search_fields = ["name", "address"]
     readonly_fields = ["state", "failing_since", "last_delivered_at"]
     fields = [
-        "name", "address", "kinds", "lanes", "time_limit", "parallel", "max_tries", *readonly_fields, "loaded_version",
+        "name", "address", "kinds", "lanes", "time_limit", "parallel", "max_tries", *readonly_fields,
     ]  # fmt: skip
     change_form_template = "admin/queue_core/endpoint/change_form.html"
 

@@ -21,7 +21,7 @@ class ReasonCodeAdmin(VersionedAdmin):
     search_fields = ["code", "title", "clause"]
     fields = [
         "code", "title", "clause", "public_text", "is_for_rejection", "lanes", "needs_note", "needs_second_look",
-        "is_active", "loaded_version",
+        "is_active",
     ]  # fmt: skip
 
     def get_readonly_fields(self, request: object, obj: object = None) -> list[str]:

@@ -17,7 +17,7 @@ class KnownAnswerAdmin(VersionedAdmin):
     list_filter = ["lane", "expected", "is_active"]
     list_select_related = ["lane"]
     search_fields = ["title"]
-    fields = ["lane", "title", "text", "expected", "is_active", "loaded_version"]
+    fields = ["lane", "title", "text", "expected", "is_active"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         # Its replies are the lane's.

@@ -11,7 +11,9 @@ from django.utils.translation import gettext_lazy
 
 from queue_core import configuration, lanes
 from queue_core.admin.connections import hold_lanes
-from queue_core.admin.versioned import VersionedAdmin, VersionedForm, person_of
+from queue_core.admin.explained import explained
+from queue_core.admin.merging import LOADED, MergingForm
+from queue_core.admin.versioned import VersionedAdmin, person_of, tell_kept
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.contract import CALL_MARGIN
 from queue_core.models import Lane, Stage
@@ -19,14 +21,12 @@ from queue_core.models import Lane, Stage
 if TYPE_CHECKING:
     StageInlineBase = admin.StackedInline[Stage, Lane]
     StageFormSet = forms.BaseInlineFormSet[Stage, Lane, forms.ModelForm[Stage]]
-    StageFormBase = forms.ModelForm[Stage]
 else:
     StageInlineBase = admin.StackedInline
     StageFormSet = forms.BaseInlineFormSet
-    StageFormBase = forms.ModelForm
 
 
-class LaneForm(VersionedForm):
+class LaneForm(MergingForm):
     class Meta:
         model = Lane
         exclude = ["policy", "run", "hold", "cap", "judged_at", "usual_call_time", "claims_not_before"]
@@ -45,7 +45,9 @@ class LaneForm(VersionedForm):
         return cleaned
 
 
-class StageForm(StageFormBase):
+class StageForm(MergingForm):
+    """A stage as its own row: two people change different fields of it, or different stages, and both are kept."""
+
     def has_changed(self) -> bool:
         """A new lane's form comes with the usual plan: what was left as it came is a stage too, if it has a number."""
         if self.is_bound and not self.instance.pk:
@@ -64,11 +66,9 @@ class Stages(StageFormSet):
 
     def clean(self) -> None:
         super().clean()
-        plan = sorted(
-            (form.cleaned_data["number"], form.cleaned_data["cap"])
-            for form in self.forms
-            if form.is_valid() and form.cleaned_data.get("number") and not form.cleaned_data.get("DELETE")
-        )
+        if any(form.instance.pk is None for form in self.initial_forms):
+            raise forms.ValidationError(_("Somebody else removed a stage meanwhile. Load the page anew."))
+        plan = sorted(self._written() + self._added_meanwhile())
         if [number for number, _cap in plan] != list(range(1, len(plan) + 1)):
             raise forms.ValidationError(_("Stages are numbered 1, 2, 3, … without a gap; stage 1 is the probe."))
         if [cap for _number, cap in plan] != sorted(cap for _number, cap in plan):
@@ -76,6 +76,18 @@ class Stages(StageFormSet):
         for form in self.forms:
             if form.is_valid() and form.cleaned_data.get("max_disagreement") is not None:
                 _check_that_some_are_checked(form)
+
+    def _written(self) -> list[tuple[int, int]]:
+        return [
+            (form.cleaned_data["number"], form.cleaned_data["cap"])
+            for form in self.forms
+            if form.is_valid() and form.cleaned_data.get("number") and not form.cleaned_data.get("DELETE")
+        ]
+
+    def _added_meanwhile(self) -> list[tuple[int, int]]:
+        """Stages of the plan that this form was loaded without."""
+        known = [form.instance.pk for form in self.initial_forms]
+        return list(Stage.objects.filter(lane_id=self.instance.pk).exclude(pk__in=known).values_list("number", "cap"))
 
 
 def _check_that_some_are_checked(form: "forms.ModelForm[Stage]") -> None:
@@ -86,13 +98,20 @@ def _check_that_some_are_checked(form: "forms.ModelForm[Stage]") -> None:
 
 class StageInline(StageInlineBase):
     model = Stage
-    form = StageForm
+    form = StageForm  # type: ignore[assignment]  # of a row of any model
     formset = Stages
     min_num = 1
     max_num = 20
     verbose_name_plural = gettext_lazy("stages (editing the plan never lifts a cap that runs)")
     fieldsets = [
-        (None, {"fields": [("number", "name"), ("cap", "rate"), ("soak_completions", "soak_time"), "keeps_back"]}),
+        (
+            None,
+            {
+                "fields": [
+                    ("number", "name"), ("cap", "rate"), ("soak_completions", "soak_time"), "keeps_back", LOADED,
+                ]
+            },
+        ),
         (
             gettext_lazy("Does it answer?"),
             {
@@ -113,6 +132,9 @@ class StageInline(StageInlineBase):
         ),
     ]  # fmt: skip
 
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        return super().formfield_for_dbfield(db_field, request, **{"help_text": explained(db_field), **kwargs})
+
     def get_extra(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> int:
         return 0 if obj is not None else len(lanes.DEFAULT_STAGES) - 1
 
@@ -126,7 +148,7 @@ class LaneAdmin(VersionedAdmin):
     search_fields = ["name", "title"]
     readonly_fields = ["state", "policy", "cap"]
     fieldsets = [
-        (None, {"fields": ["name", "title", "connection", "state", "policy", "cap", "loaded_version"]}),
+        (None, {"fields": ["name", "title", "connection", "state", "policy", "cap"]}),
         (
             gettext_lazy("Leases and attempts"),
             {
@@ -184,9 +206,12 @@ class LaneAdmin(VersionedAdmin):
         lane: Lane = form.instance
         before = plan_of(lane)
         formset.save()
-        if change and formset.has_changed():
+        after = plan_of(lane)
+        for stage_form in formset.initial_forms:
+            tell_kept(request, stage_form)
+        if change and before != after:
             configuration.save_plan(
-                lane, before=before, after=plan_of(lane), person=person_of(request), now=DATABASE_CLOCK.now()
+                lane, before=before, after=after, person=person_of(request), now=DATABASE_CLOCK.now()
             )
 
 

@@ -5,11 +5,11 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy
 
-from queue_core.admin.versioned import VersionedForm
+from queue_core.admin.merging import MergingForm
 from queue_core.models import Lane
 
 
-class OnLanesForm(VersionedForm):
+class OnLanesForm(MergingForm):
     """A form of a row whose `lanes` are ids; an empty list is all lanes, also those that are made later."""
 
     lanes = forms.TypedMultipleChoiceField(

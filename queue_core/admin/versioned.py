@@ -1,18 +1,19 @@
-"""Forms that do not undo what somebody else saved meanwhile (ADM-01).
+"""What every page of the admin for a row has: no delete, a save of only what was changed, an audit row of it."""
 
-Each form carries the version of the row it was loaded with. At the save the row is locked, and another version is a
-conflict told field by field: theirs and mine. Only the fields that were changed are written.
-"""
-
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db import models
 from django.http import HttpRequest
+from django.utils.text import get_text_list
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
-from queue_core import configuration
+from queue_core import audit, configuration
+from queue_core.admin.explained import explained
+from queue_core.admin.merging import LOADED, MergingForm
 from queue_core.clock import DATABASE_CLOCK
 
 if TYPE_CHECKING:
@@ -31,46 +32,29 @@ def person_of(request: HttpRequest) -> "AbstractUser":
     return request.user
 
 
-class VersionedForm(ModelForm):
-    """Checks the hidden version against the row as it is now, under its lock."""
+def tell_kept(request: HttpRequest, form: MergingForm) -> None:
+    """What somebody else changed while the form was open, and what the save left as they set it."""
+    if not form.kept:
+        return
+    names = get_text_list([f"“{form.fields[name].label}”" for name in form.kept], _("and"))
+    text = ngettext(
+        "Somebody else changed %(fields)s meanwhile: it stays as they set it.",
+        "Somebody else changed %(fields)s meanwhile: they stay as they set them.",
+        len(form.kept),
+    )
+    messages.info(request, text % {"fields": names})
 
-    loaded_version = forms.IntegerField(widget=forms.HiddenInput, required=False)
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.before: dict[str, Any] = {}
-        if self.instance.pk:
-            self.fields["loaded_version"].initial = getattr(self.instance, "version", None)
-
-    def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        if self.instance.pk:
-            # Django's admin runs its change view in a transaction: the lock lasts until the save.
-            row = type(self.instance)._default_manager.select_for_update(no_key=True).get(pk=self.instance.pk)
-            self.before = configuration.values_of(row, self.edited())
-            if getattr(row, "version", None) != cleaned.get("loaded_version"):
-                self._tell_conflict(row)
-        return cleaned
-
-    def edited(self) -> list[str]:
-        """The changed fields that are the row's own."""
-        return [name for name in self.changed_data if name != "loaded_version"]
-
-    def _tell_conflict(self, row: models.Model) -> None:
-        theirs = configuration.values_of(row, self.edited())
-        self.add_error(None, _("Somebody else saved this meanwhile. Nothing of yours was saved; load the page anew."))
-        for name, value in theirs.items():
-            self.add_error(
-                name,
-                _("It is now “%(theirs)s”; you wrote “%(mine)s”.")
-                % {"theirs": value, "mine": self.cleaned_data.get(name, "")},
-            )
+def with_loaded(fieldsets: Sequence[Any]) -> list[Any]:
+    """The fieldsets of a form that is to know what it was loaded with."""
+    (title, options), *others = fieldsets
+    return [(title, {**options, "fields": [*options["fields"], LOADED]}), *others]
 
 
 class VersionedAdmin(ModelAdmin):
     """No delete, no save-as, no list editing; every save through `configuration`, with an audit row."""
 
-    form = VersionedForm
+    form = MergingForm
     actions = None
     save_as = False
     list_per_page = 50
@@ -79,11 +63,19 @@ class VersionedAdmin(ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         return False
 
+    def get_fieldsets(self, request: HttpRequest, obj: models.Model | None = None) -> Any:
+        own = super().get_fieldsets(request, obj)
+        return with_loaded(own) if obj is not None and self.has_change_permission(request, obj) else own
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        return super().formfield_for_dbfield(db_field, request, **{"help_text": explained(db_field), **kwargs})
+
     def save_model(self, request: HttpRequest, obj: models.Model, form: Any, change: bool) -> None:
         now = DATABASE_CLOCK.now()
         if not change:
             self.save_new(request, obj, form)
             return
+        tell_kept(request, form)
         fields = form.edited()
         if fields:
             configuration.save_changed(
@@ -98,8 +90,6 @@ class VersionedAdmin(ModelAdmin):
 
     def save_new(self, request: HttpRequest, obj: models.Model, form: Any) -> None:
         """How a new row is made; the plain way unless the row needs more than itself."""
-        from queue_core import audit
-
         obj.save()
         audit.record(
             f"{obj._meta.model_name}.added",

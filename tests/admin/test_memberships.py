@@ -8,7 +8,8 @@ from django.urls import reverse
 from queue_core import people, roles
 from queue_core.models import AuditEntry, Lane, LaneRole
 from reviewboard.models import Person
-from tests.admin.test_admin import ada, admin, form_of
+from tests.admin.forms import form_of
+from tests.admin.test_admin import ada, admin
 from tests.factories import make_lane
 
 __all__ = ["ada", "admin"]
@@ -77,22 +78,6 @@ def test_a_lead_of_all_lanes_is_the_last_one_where_nobody_leads_one(admin: Clien
 
     assert "This is the last lead of Alone" in said(answer)
     assert alone.title not in said(save(admin, lea, on_lanes=[])).partition("errornote")[2][:400]
-
-
-def test_the_second_of_two_administrators_is_told_which_fields_the_first_changed_and_loses_nothing_adm_01(
-    admin: Client,
-) -> None:
-    rita = Person.objects.create_user("rita")
-    mine = form_of(admin, url_of(rita)) | {"first_name": "Rita"}
-    assert save(admin, rita, email="rita@example.org").status_code == 302  # type: ignore[attr-defined]
-
-    answer = admin.post(url_of(rita), mine)
-
-    assert answer.status_code == 200
-    assert "email address is now “rita@example.org”" in said(answer).lower()
-    assert 'value="Rita"' in said(answer)
-    rita.refresh_from_db()
-    assert (rita.email, rita.first_name) == ("rita@example.org", "")
 
 
 @pytest.mark.parametrize("changed", [{"is_active": ""}, {"is_staff": ""}, {"is_superuser": ""}])

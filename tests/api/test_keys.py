@@ -13,6 +13,7 @@ from queue_core.clock import DATABASE_CLOCK, FixedClock
 from queue_core.errors import InvalidRequest, NotPermitted
 from queue_core.models import ApiKey, ApiKeyUse, AuditEntry, Endpoint
 from reviewboard.logs import hide
+from tests.admin.forms import form_of
 from tests.api.conftest import API, Caller, refused
 from tests.factories import at, make_lane
 
@@ -200,10 +201,10 @@ class TestAdmin:
     def test_it_is_changed_with_a_record_and_revoked_on_a_page_of_its_own(self, admin, make_key) -> None:
         key = make_key().key
         change = reverse("admin:queue_core_apikey_change", args=[key.pk])
-        form = {"name": "shop", "scopes": ["read"], "rate": 30, "loaded_version": 1}
+        form = form_of(admin, change) | {"scopes": ["read"]}
 
         assert admin.post(change, form).status_code == 302
-        assert admin.post(change, form).status_code == 200  # loaded before the change
+        assert admin.post(change, form | {"scopes": ["send"]}).status_code == 200  # loaded before the change
         revoking = reverse("admin:queue_core_apikey_revoke", args=[key.pk])
         assert admin.get(revoking).status_code == 200
         assert ApiKey.objects.get().revoked_at is None
