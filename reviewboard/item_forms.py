@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from queue_core import people
@@ -15,7 +15,6 @@ from reviewboard.lengths import DEADLINES
 from reviewboard.models import Person
 
 LARGEST_FENCE = 2**63 - 1
-BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 class TokenForm(forms.Form):
@@ -105,12 +104,8 @@ class HandOverForm(ReasonedForm):
 
 def colleagues(person: Person, item: Item) -> QuerySet[Person]:
     """Others who may decide the item, by name."""
-    found = Person.objects.filter(is_active=True).exclude(pk=person.pk)
-    for right in people.rights_for(item):
-        everywhere = Person.objects.with_perm(f"queue_core.{right}", backend=BACKEND)
-        here = Q(lane_roles__lane=item.lane_id, lane_roles__role__permissions__codename=right)
-        found = found.filter(Q(pk__in=everywhere) | Q(pk__in=Person.objects.filter(here)))
-    return found.order_by("username")
+    able = people.who_may_work_on(item).values("pk")
+    return Person.objects.filter(pk__in=able).exclude(pk=person.pk).order_by("username")
 
 
 def token_of(item: Item) -> dict[str, Any]:

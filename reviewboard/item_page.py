@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from queue_core import people
 from queue_core.models import Appeal, Assignment, Decision, Item, ItemPass, SecondLook
 from queue_core.states import DecisionWhy, ItemKind
@@ -12,6 +14,7 @@ from reviewboard.item_forms import DecideForm, HandOverForm, PassForm, RequeueFo
 from reviewboard.keeping_forms import LookForm
 from reviewboard.models import Person
 from reviewboard.policy_page import proposal_text
+from reviewboard.shapes import Text
 
 #: Of those who had the item before; the rest is on the job's page.
 MOST_PASSES = 10
@@ -102,6 +105,26 @@ def _second_look(item: Item) -> SecondLook | None:
         return None
     looks = SecondLook.objects.select_related("person", "reason_code")
     return looks.filter(pk=item.params.get("second_look", 0)).first()
+
+
+def why_not_yours(item: Item, person: Person) -> list[str]:
+    """Why a person may not take an item that nobody holds, and whether anybody else may; nothing where they may."""
+    if people.may_work_on(item, person):
+        return []
+    sentences = [str(_why_not_yours(item, person))]
+    if not people.who_may_work_on(item).exists():
+        sentences.append(
+            _("Nobody else may decide it. It stays open until an administrator gives somebody the right to.")
+        )
+    return sentences
+
+
+def _why_not_yours(item: Item, person: Person) -> Text:
+    if people.is_own_matter(item, person):
+        return _("You had a part in what was decided here: somebody who had none looks at it now.")
+    if item.for_leads and not people.may(person, people.LEAD, item.lane_id):
+        return _("Only leads take it.")
+    return _("Only who may see restricted evidence takes it.")
 
 
 @dataclass(frozen=True, slots=True)

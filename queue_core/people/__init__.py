@@ -25,7 +25,15 @@ from queue_core.people.desk import (
     supply,
     takeable,
 )
-from queue_core.people.eligibility import DECIDE, LEAD, may_work_on, open_to, rights_for
+from queue_core.people.eligibility import (
+    DECIDE,
+    LEAD,
+    is_own_matter,
+    may_work_on,
+    open_to,
+    rights_for,
+    who_may_work_on,
+)
 from queue_core.people.grounds import KINDS_WITH_A_NOTE, in_use, keep_version
 from queue_core.people.group_requeue import (
     MOST_AT_ONCE,
@@ -107,6 +115,7 @@ __all__ = [
     "held_by",
     "holds_over",
     "in_use",
+    "is_own_matter",
     "keep_version",
     "lanes_where_may",
     "lift",
@@ -138,4 +147,5 @@ __all__ = [
     "take_next",
     "takeable",
     "to_take_back",
+    "who_may_work_on",
 ]

@@ -34,7 +34,7 @@ def take(item_id: int, *, person: "AbstractUser", clock: Clock) -> Taken:
     """Take one item. A repeat while one's own assignment runs returns that assignment again, not a new one.
 
     HANDS_FULL, with the number, for whoever holds as many items as the item's lane allows; NOT_FOR_YOU for what is for
-    leads, or looks once more at what this very person decided.
+    leads, or looks once more at what this very person had a part in.
     """
     require_somewhere(person, DECIDE)
     lock_people(person.pk)

@@ -10,8 +10,8 @@ from django.db.models import Count, F, Max, Min, Prefetch, Q, QuerySet
 
 from queue_core.models import Assignment, Hold, Item, ItemPass, Job, Lane
 from queue_core.people.assignments import skipped_by
-from queue_core.people.eligibility import RESTRICTED, open_to
-from queue_core.people.rights import lanes_where_may
+from queue_core.people.eligibility import DECIDE, RESTRICTED, open_to
+from queue_core.people.rights import lanes_where_may, on_lanes_of
 from queue_core.states import ItemKind, JobState, PassedAs
 
 if TYPE_CHECKING:
@@ -106,7 +106,8 @@ def on_what(lane_ids: Collection[int] | None = None, *, now: datetime, limit: in
 @dataclass(frozen=True, slots=True)
 class Supply:
     """What there is to take for one person. `next_free` is when the first item of another is free again, if nothing
-    happens; `skipped` ones are free, and not offered to this person.
+    happens; `skipped` ones are free, and not offered to this person. `for_others` says whether anything is open that
+    this person may never take; asked only where there is nothing else to say.
     """
 
     free: int
@@ -114,6 +115,7 @@ class Supply:
     yours: int
     skipped: int
     next_free: datetime | None
+    for_others: bool = False
 
 
 def supply(person: "AbstractUser", lane_ids: Collection[int] | None = None, *, now: datetime) -> Supply:
@@ -122,7 +124,8 @@ def supply(person: "AbstractUser", lane_ids: Collection[int] | None = None, *, n
     others = held & ~Q(taken_by_id=person.pk)
     is_free = Q(taken_until__isnull=True) | Q(taken_until__lte=now)
     skipped = is_free & Q(pk__in=skipped_by(person.pk, now=now))
-    row = open_to(open_items(lane_ids), person).aggregate(
+    mine = open_to(open_items(lane_ids), person)
+    row = mine.aggregate(
         number=Count("pk"),
         others=Count("pk", filter=others),
         yours=Count("pk", filter=held & Q(taken_by_id=person.pk)),
@@ -130,7 +133,8 @@ def supply(person: "AbstractUser", lane_ids: Collection[int] | None = None, *, n
         next_free=Min("taken_until", filter=others),
     )
     free = row["number"] - row["others"] - row["yours"] - row["skipped"]
-    return Supply(free, row["others"], row["yours"], row["skipped"], row["next_free"])
+    for_others = not row["number"] and on_lanes_of(open_items(lane_ids), person, DECIDE).exists()
+    return Supply(free, row["others"], row["yours"], row["skipped"], row["next_free"], for_others)
 
 
 def takeable(items: Collection[Item], person: "AbstractUser") -> frozenset[int]:

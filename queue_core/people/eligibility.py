@@ -1,12 +1,12 @@
-"""Which open items a person may work on: not what is for others alone, nor what they themselves decided before."""
+"""Which open items a person may work on: not what is for others alone, nor what they themselves had a part in."""
 
 from typing import TYPE_CHECKING
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 
-from queue_core.models import Decision, Item
-from queue_core.people.rights import lanes_where_may, may, on_lanes_of
-from queue_core.states import ItemKind
+from queue_core.models import BlindCheck, BulkEntry, Decision, Item, SecondLook
+from queue_core.people.rights import lanes_where_may, may, on_lanes_of, people_who_may
+from queue_core.states import BulkOutcome, DecisionWhy, ItemKind
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractUser
@@ -15,7 +15,7 @@ DECIDE = "decide_item"
 LEAD = "lead_desk"
 RESTRICTED = "view_restricted"
 #: Looked at by somebody other than whoever took part before.
-OF_ANOTHER = (ItemKind.SECOND_LOOK, ItemKind.APPEAL)
+OF_ANOTHER = (ItemKind.SECOND_LOOK, ItemKind.DISAGREEMENT, ItemKind.APPEAL)
 
 
 def open_to(items: QuerySet[Item], person: "AbstractUser") -> QuerySet[Item]:
@@ -27,15 +27,12 @@ def open_to(items: QuerySet[Item], person: "AbstractUser") -> QuerySet[Item]:
     specialists = lanes_where_may(person, RESTRICTED)
     if specialists is not None:
         items = items.filter(Q(job__evidence__is_restricted=False) | Q(lane_id__in=sorted(specialists)))
-    own = Decision.objects.filter(job=OuterRef("job"), person_id=person.pk, verdict__isnull=False)
-    return items.filter(~Q(kind__in=OF_ANOTHER) | ~Exists(own))
+    return items.filter(~Q(kind__in=OF_ANOTHER) | ~_has_part_of(person))
 
 
 def may_work_on(item: Item, person: "AbstractUser") -> bool:
     """The same for one item."""
-    if not all(may(person, right, item.lane_id) for right in rights_for(item)):
-        return False
-    return item.kind not in OF_ANOTHER or not took_part(item, person)
+    return all(may(person, right, item.lane_id) for right in rights_for(item)) and not is_own_matter(item, person)
 
 
 def rights_for(item: Item) -> list[str]:
@@ -48,6 +45,49 @@ def rights_for(item: Item) -> list[str]:
     return found
 
 
-def took_part(item: Item, person: "AbstractUser") -> bool:
-    """Whether a decision of the item's job is this person's."""
-    return Decision.objects.filter(job=item.job_id, person_id=person.pk, verdict__isnull=False).exists()
+def is_own_matter(item: Item, person: "AbstractUser") -> bool:
+    """Whether an item looks once more at what this very person had a part in, so that somebody else decides it."""
+    return item.kind in OF_ANOTHER and person.pk in took_part(item.job_id)
+
+
+def who_may_work_on(item: Item) -> QuerySet["AbstractUser"]:
+    """Everybody who may take an item, whoever holds it now."""
+    first, *others = rights_for(item)
+    found = people_who_may(first, item.lane_id)
+    for right in others:
+        found = found.filter(pk__in=people_who_may(right, item.lane_id).values("pk"))
+    return found.exclude(pk__in=took_part(item.job_id)) if item.kind in OF_ANOTHER else found
+
+
+def took_part(job_id: int) -> frozenset[int]:
+    """The keys of all who decided a job's content, looked at it again, or let a bulk act decide it.
+
+    A decision that was taken back counts for nothing: nobody was told of it, and its maker has it in hand again.
+    """
+    found: set[int] = set()
+    for rows, who in _parts(job_id):
+        found.update(rows.values_list(who, flat=True))
+    return frozenset(found)
+
+
+def _has_part_of(person: "AbstractUser") -> Q:
+    """The same in SQL, of one person and for each item's job."""
+    has = Q()
+    for rows, who in _parts(OuterRef("job")):
+        has |= Q(Exists(rows.filter(**{who: person.pk})))
+    return has
+
+
+def _parts(job: int | OuterRef) -> list[tuple[QuerySet[Model], str]]:
+    """Rows that say who had a part in what was decided of a job, each with its field for the person."""
+    decided = Decision.objects.filter(job=job, person__isnull=False, verdict__isnull=False)
+    stood = decided.exclude(why=DecisionWhy.TAKEN_BACK).exclude(replaced_by__why=DecisionWhy.TAKEN_BACK)
+    return [
+        (stood, "person"),
+        (SecondLook.objects.filter(item__job=job), "person"),
+        (BlindCheck.objects.filter(item__job=job), "person"),
+        (
+            BulkEntry.objects.filter(job=job, outcome=BulkOutcome.DONE, act__seconded_by__isnull=False),
+            "act__seconded_by",
+        ),
+    ]

@@ -14,7 +14,7 @@ class TakeOutcome(StrEnum):
     HELD_BY_ANOTHER = "held_by_another"
     ITEM_CLOSED = "item_closed"
     HANDS_FULL = "hands_full"
-    #: It is for a lead, or for somebody who did not decide it before.
+    #: It is for a lead, a specialist, or somebody who had no part in what was decided.
     NOT_FOR_YOU = "not_for_you"
     MISSING = "missing"
     NOTHING = "nothing"

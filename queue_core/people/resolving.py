@@ -8,13 +8,13 @@ from django.db import transaction
 from queue_core import audit, contract, signals, tally
 from queue_core.clock import Clock
 from queue_core.contract.locks import read_clock
-from queue_core.errors import InvalidRequest
+from queue_core.errors import InvalidRequest, NotPermitted
 from queue_core.models import Assignment, Decision
 from queue_core.people import grounds, second_looks
 from queue_core.people.assignments import judge_assignment
 from queue_core.people.blind import audit_check, checked_before, keep_check
 from queue_core.people.deciding import Locked, Words, is_in_the_way, last_link, lock, write_decision
-from queue_core.people.eligibility import DECIDE, rights_for
+from queue_core.people.eligibility import DECIDE, is_own_matter, rights_for
 from queue_core.people.outcomes import Resolved, ResolveOutcome, Stale
 from queue_core.people.rights import require, require_somewhere
 from queue_core.states import (
@@ -55,7 +55,8 @@ def resolve(
     proposal stood beside the content: who decides as it proposes decides under it.
 
     Raises InvalidRequest for a verdict or note out of bounds and, only where the token holds, for a reason code that is
-    missing, not in use, or not for this verdict and lane, and for a note that is missing where one is asked for.
+    missing, not in use, or not for this verdict and lane, and for a note that is missing where one is asked for;
+    NotPermitted also for who had a part in a decision that somebody else has to look at.
     """
     require_somewhere(person, DECIDE)
     _check_words(verdict, note)
@@ -72,6 +73,8 @@ def resolve(
     # Only of its holder: one from whom it was escalated, or set apart, is told that they lost it.
     for right in rights_for(locked.item):
         require(person, right, locked.item.lane_id)
+    if is_own_matter(locked.item, person):
+        raise NotPermitted(DECIDE)
     head = last_link(locked.ticket, locked.job.revision)
     if is_in_the_way(head, locked.item):
         return Resolved(ResolveOutcome.CONFLICT, decision=head)

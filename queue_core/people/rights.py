@@ -5,8 +5,9 @@ from queue_core.rights import (
     may,
     may_somewhere,
     on_lanes_of,
+    people_who_may,
     require,
     require_somewhere,
 )
 
-__all__ = ["lanes_where_may", "may", "may_somewhere", "on_lanes_of", "require", "require_somewhere"]
+__all__ = ["lanes_where_may", "may", "may_somewhere", "on_lanes_of", "people_who_may", "require", "require_somewhere"]

@@ -1,4 +1,6 @@
-"""Second looks: another person decides anew what a person decided, without seeing how. Disagreement goes to a lead."""
+"""Second looks: another person decides anew what a person decided, without seeing how. Where the two disagree, a lead
+decides who is neither of them.
+"""
 
 from datetime import datetime
 from typing import TYPE_CHECKING

@@ -79,14 +79,15 @@ def _lists(
 ) -> dict[str, Any]:
     groups = people.groups([lane.pk for lane in lanes], now=now)
     page = _page(request, chosen, lanes, groups)
+    leads = people.for_leads(_led(person, lanes))
     held = [lane for lane in lanes if lane.is_on_hold]
     yours = people.held_by(person.pk, now=now)
     handed = people.handed_to(person.pk, yours)
     return {
         "yours": [(item, handed.get(item.pk)) for item in yours],
         "undo": undo_of(person, now),
-        "leads": with_words(people.for_leads(_led(person, lanes)), person),
-        "takeable": people.takeable(page.rows, person),
+        "leads": with_words(leads, person),
+        "takeable": people.takeable([*page.rows, *leads], person),
         "held_lanes": held,
         "before": people.before_the_deadline(held, person=person, now=now) if held else [],
         "reach": people.reach(held, now=now) if held else None,
@@ -212,7 +213,7 @@ def not_taken(taken: Taken, person: Person) -> str:
         ) % {"most": taken.most_held}
     if taken.outcome == TakeOutcome.NOT_FOR_YOU:
         return _(
-            "This item is for somebody else: for a lead, for a specialist, or for one who did not decide it before."
+            "This item is for somebody else: for a lead, for a specialist, or for who had no part in what was decided."
         )
     if taken.outcome == TakeOutcome.ITEM_CLOSED:
         return _("This item is closed: nothing is left to do on it.")
@@ -239,4 +240,6 @@ def nothing_for(person: Person) -> str:
         ) % {"number": there.skipped}
     if there.yours:
         return _("Nothing else to take: you hold all that is open.")
+    if there.for_others:
+        return _("Nothing for you now: what is open is for leads, for specialists, or for who had no part in it.")
     return _("Nothing is open at the desk.")

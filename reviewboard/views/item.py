@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Attempt, Decision, Item
 from queue_core.states import AssignmentEnd, DecisionWhy, ItemEnd, ItemKind, PassedAs
-from reviewboard.item_page import forms_of, keep_key, kept_before, said_before, undo_of
+from reviewboard.item_page import forms_of, keep_key, kept_before, said_before, undo_of, why_not_yours
 from reviewboard.item_text import outcome_text, score_lines, why_here
 from reviewboard.live import LiveVersion, page_or_partial, wants_partial
 from reviewboard.models import Person
@@ -76,6 +76,7 @@ def whole_page(request: HttpRequest, item: Item, person: Person, holding: Holdin
         "keep_key": keep_key(item),
         "kept_before": kept_before(item, person) if holding.is_yours else "",
         "undo": undo_of(person, DATABASE_CLOCK.now()),
+        "not_yours": why_not_yours(item, person) if holding.state == "free" else [],
         **said_before(item),
         "kept_clear": request.session.pop(KEPT_CLEAR, ""),
     }
