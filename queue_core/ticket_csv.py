@@ -85,6 +85,14 @@ class Columns:
             return True
         return cell.lower() not in ("", "false")
 
+    def names(self, raw: bytes) -> tuple[str | None, str | None]:
+        """The source and the ticket that a row names. None where there is no such column, and for a broken row."""
+        try:
+            named = dict(zip(self.targets, self.cells(Line(0, raw)), strict=True))
+        except InvalidJob:
+            return None, None
+        return named.get("source") or None, named.get("ticket") or None
+
     def cells(self, line: Line) -> list[str]:
         """The row's cells, as many as the header has. Raises InvalidJob for a row that is broken."""
         if line.raw is None:

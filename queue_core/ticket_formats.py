@@ -34,6 +34,9 @@ class TicketFormat(Protocol):
     def is_restricted(self, raw: bytes) -> bool:
         """Whether a line is, or may be, about restricted evidence, which is kept in no report of the site."""
 
+    def names(self, raw: bytes) -> tuple[str | None, str | None]:
+        """The source and the ticket that a line names, however wrong it is. None for what cannot be told for sure."""
+
     def report_head(self) -> bytes:
         """What a report of refused lines begins with."""
 
@@ -59,6 +62,9 @@ class Ndjson:
     def is_restricted(self, raw: bytes) -> bool:
         return ticket_refused.names_restricted(raw)
 
+    def names(self, raw: bytes) -> tuple[str | None, str | None]:
+        return ticket_refused.names_in(raw)
+
     def report_head(self) -> bytes:
         return b""
 
@@ -83,6 +89,9 @@ class Csv:
 
     def is_restricted(self, raw: bytes) -> bool:
         return self.columns.is_restricted(raw)
+
+    def names(self, raw: bytes) -> tuple[str | None, str | None]:
+        return self.columns.names(raw)
 
     def report_head(self) -> bytes:
         return ticket_refused.csv_header(self.columns.header)

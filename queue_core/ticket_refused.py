@@ -86,6 +86,24 @@ def _csv_line(cells: list[str], delimiter: str) -> bytes:
     return out.getvalue().encode()
 
 
+#: What may be a key "ticket" of a line, also where some of its letters are written as their numbers.
+_KEYS = re.compile(rb'"ticket"\s*:')
+
+
+def names_in(raw: bytes) -> tuple[str | None, str | None]:
+    """The source and the ticket that a refused line of NDJSON names; None for what it does not tell for sure.
+
+    Of a key that may stand twice nobody can tell which of them is meant.
+    """
+    content = _object_of(raw)
+    if content is None or len(_KEYS.findall(_plain(raw))) > 1:
+        return None, None
+    source, ticket = content.get("source"), content.get("ticket")
+    # A number is refused as an id, and may be meant as the text of its digits.
+    named = str(ticket) if isinstance(ticket, str | int) else None
+    return source if isinstance(source, str) else None, named
+
+
 #: A line that says of itself that its evidence is restricted, in NDJSON.
 _RESTRICTED = re.compile(rb'"restricted"\s*:\s*(?!false|null)')
 #: JSON lets every letter of a name be written as its number.
@@ -94,4 +112,8 @@ _ESCAPED = re.compile(rb"\\u00([0-7][0-9a-fA-F])")
 
 def names_restricted(raw: bytes) -> bool:
     """Whether a refused line of NDJSON is, or may be, about restricted evidence. Rather once too often."""
-    return _RESTRICTED.search(_ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), raw)) is not None
+    return _RESTRICTED.search(_plain(raw)) is not None
+
+
+def _plain(raw: bytes) -> bytes:
+    return _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), raw)

@@ -13,6 +13,7 @@ from queue_core import audit, tally
 from queue_core.clock import Clock
 from queue_core.contract.deaths import end_dead
 from queue_core.contract.locks import read_clock
+from queue_core.contract.refused_lines import forget_lines
 from queue_core.errors import InvalidRequest
 from queue_core.models import (
     Appeal,
@@ -60,9 +61,9 @@ def erase(ticket_id: int, *, ground: str, actor: "Actor | None", clock: Clock) -
     """Blank what a ticket's sources, models and people wrote of its content, in all of its revisions.
 
     What waits for the machine, or is with it, ends DEAD (withdrawn): nothing is left to review. Items stay open, for a
-    person may still decide by what is known; what they write of it then is blanked by a repeat. Messages hold no
-    content and are not touched; the audit never is. Who may is for the caller to ask. Raises InvalidRequest for a
-    ground that is empty or too long.
+    person may still decide by what is known; what they write of it then is blanked by a repeat. Lines of uploaded files
+    that named it and did not go in are blanked with it. Messages hold no content and are not touched; the audit never
+    is. Who may is for the caller to ask. Raises InvalidRequest for a ground that is empty or too long.
     """
     ground = _checked(ground)
     ticket = Ticket.objects.select_for_update(no_key=True).select_related("lane").filter(pk=ticket_id).first()
@@ -79,9 +80,10 @@ def erase(ticket_id: int, *, ground: str, actor: "Actor | None", clock: Clock) -
     revisions = _blank_evidence(ticket, ground, now)
     ended = _end_jobs(ticket, now) if revisions else []
     said = _blank_what_was_said(ticket)
-    if not revisions and not said:
+    lines = forget_lines(ticket)
+    if not revisions and not said and not lines:
         return Erased(EraseOutcome.ALREADY)
-    after = {"revisions": revisions, "ended": ended}
+    after = {"revisions": revisions, "ended": ended} | ({"refused_lines": lines} if lines else {})
     audit.record("ticket.erased", now=now, actor=actor, subject=ticket, lane=ticket.lane, reason=ground, after=after)
     return Erased(EraseOutcome.ERASED, revisions)
 

@@ -4,8 +4,6 @@ The run's row says where the next batch begins. It moves in the transaction that
 worker that holds the run: one that was slow, stopped or taken for dead rolls back what it had in hand.
 """
 
-import hashlib
-import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,7 +23,9 @@ from queue_core.errors import ConfigurationFault, InvalidJob
 from queue_core.import_lanes import LaneFinder
 from queue_core.imports.acts import RIGHT, end
 from queue_core.imports.reading import format_of, opened
-from queue_core.models import ImportForeseen, ImportRefusal, ImportRun, Lane
+from queue_core.imports.refusing import keep_refused
+from queue_core.models import ImportForeseen, ImportRun, Lane
+from queue_core.models.imports import digest_of
 from queue_core.rights import may
 from queue_core.states import AddOutcome, ImportState
 from queue_core.ticket_file import Line
@@ -164,14 +164,7 @@ class _Turn:
 
     def _keep(self, refused: Sequence[Refusal]) -> None:
         room = MOST_REFUSALS - sum(self.run.counts.get(name, 0) for name in LEFT_OUT)
-        ImportRefusal.objects.bulk_create([self._row(one) for one in refused[: max(room, 0)]])
-
-    def _row(self, one: Refusal) -> ImportRefusal:
-        # What is restricted leaves in no file. Whoever has the original mends it there.
-        raw = None if one.raw is None or self.format.is_restricted(one.raw) else one.raw
-        return ImportRefusal(
-            run=self.run, line=one.line, field=one.field[:64], reason=one.reason, outcome=one.outcome, raw=raw
-        )
+        keep_refused(self.run, self.format, refused[: max(room, 0)])
 
     def _move(self, **fields: Any) -> None:
         now = self.clock.now()
@@ -201,22 +194,18 @@ class RowMemory:
         self._run = run
 
     def recall(self, names: Iterable[Name]) -> dict[Name, Foreseen]:
-        by_digest = {_digest(name): name for name in names}
+        by_digest = {digest_of(*name): name for name in names}
         rows = ImportForeseen.objects.filter(run=self._run, name__in=by_digest)
         return {by_digest[row.name]: Foreseen(row.current, row.revisions) for row in rows}
 
     def keep(self, foreseen: Mapping[Name, Foreseen]) -> None:
         rows = [
-            ImportForeseen(run=self._run, name=_digest(name), current=one.current, revisions=one.revisions)
+            ImportForeseen(run=self._run, name=digest_of(*name), current=one.current, revisions=one.revisions)
             for name, one in foreseen.items()
         ]
         ImportForeseen.objects.bulk_create(
             rows, update_conflicts=True, unique_fields=["run", "name"], update_fields=["current", "revisions"]
         )
-
-
-def _digest(name: Name) -> str:
-    return hashlib.blake2b(json.dumps(name).encode(), digest_size=16).hexdigest()
 
 
 def _finder(person: "AbstractUser") -> FindLane:

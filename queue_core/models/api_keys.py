@@ -58,7 +58,7 @@ class ApiKey(models.Model):
         _("calls per minute"),
         default=1200,
         validators=[MinValueValidator(1), MaxValueValidator(MOST_CALLS)],
-        help_text=_("A call that sends many tickets at once is one call."),
+        help_text=_("A call that sends many tickets counts once for each 500 of them."),
     )
     expires_at = models.DateTimeField(_("expires"), null=True, blank=True, help_text=_("Empty: it does not."))
     version = models.PositiveIntegerField(default=1, editable=False)

@@ -1,5 +1,8 @@
 """Files of tickets that people upload, and what became of them."""
 
+import hashlib
+import json
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -7,6 +10,11 @@ from django.utils.translation import gettext_lazy as _
 
 from queue_core.models.lanes import Lane
 from queue_core.states import ENDED_IMPORTS, ImportState
+
+
+def digest_of(source: str, external_id: str) -> str:
+    """A ticket's name as imports keep it beside what they keep of a line."""
+    return hashlib.blake2b(json.dumps([source, external_id]).encode(), digest_size=16).hexdigest()
 
 
 class ImportRun(models.Model):
@@ -89,7 +97,10 @@ class ImportPart(models.Model):
 
 
 class ImportRefusal(models.Model):
-    """A line that did not go in, or would not. `raw` is the line; null: too long, restricted, or no longer kept."""
+    """A line that did not go in, or would not. `raw` is the line; null: too long, restricted, or erased.
+
+    `ticket` is the digest of the name that it gives its ticket, by which an erasure finds it; null: none can be read.
+    """
 
     run = models.ForeignKey(ImportRun, models.CASCADE, related_name="refusals", db_index=False)
     line = models.BigIntegerField()
@@ -97,12 +108,14 @@ class ImportRefusal(models.Model):
     reason = models.TextField()
     outcome = models.CharField(max_length=20)
     raw = models.BinaryField(null=True)
+    ticket = models.CharField(max_length=32, null=True)
 
     class Meta:
         verbose_name = _("refused line")
         verbose_name_plural = _("refused lines")
         default_permissions = ()
         constraints = [models.UniqueConstraint(fields=["run", "line"], name="import_refusal_once_a_line")]
+        indexes = [models.Index(fields=["ticket"], name="import_refusal_ticket", condition=Q(raw__isnull=False))]
 
     def __str__(self) -> str:
         return f"{self.run_id}/{self.line}"
