@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 
 from queue_core.models.tickets import MAX_ID
-from queue_core.states import HANDLED_DEATHS, BulkOutcome, DeliveryState, ItemKind, JobState, MessageKind
+from queue_core.states import BulkOutcome, DeliveryState, ItemKind, JobState, MessageKind
 
 CURSOR = "page"
 #: Of a user name.
@@ -86,10 +86,6 @@ class ItemsFilter(_Filter):
             cause=cause if cause.isascii() and cause.replace("_", "").isalnum() and len(cause) <= 40 else "",
         )
         return found if found.kind else replace(found, cause="")
-
-    @property
-    def is_requeueable(self) -> bool:
-        return bool(self.lane) and self.kind == ItemKind.DEAD and self.cause in HANDLED_DEATHS
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from queue_core import people
 from queue_core.models import Appeal, Assignment, Decision, Item, ItemPass, SecondLook
 from queue_core.states import DecisionWhy, ItemKind
 from queue_core.what_if import Proposal, proposal_for
-from reviewboard.item_forms import DecideForm, HandOverForm, PassForm, RequeueForm, token_of
+from reviewboard.item_forms import DecideForm, HandOverForm, PassForm, RequeueForm, colleagues, token_of
 from reviewboard.keeping_forms import LookForm
 from reviewboard.models import Person
 from reviewboard.policy_page import proposal_text
@@ -24,8 +24,7 @@ def forms_of(item: Item, person: Person) -> dict[str, Any]:
     """The holder's forms. What they took back, or what a newer policy proposes, is filled in."""
     token = token_of(item)
     proposal = proposal_for(item)
-    is_there = item.kind == ItemKind.DEAD and item.job.evidence.erased_at is None
-    may_requeue = is_there and people.may(person, "requeue_item", item.lane_id)
+    may_requeue = people.may(person, "requeue_item", item.lane_id) and people.is_requeueable(item)
     filled = {**token, **_proposed(proposal), **_taken_back(item, person)}
     return {
         "token": token,
@@ -37,7 +36,9 @@ def forms_of(item: Item, person: Person) -> dict[str, Any]:
         else None,
         "hand_over_form": HandOverForm(
             initial=token, person=person, item=item, auto_id="id_hand_over_%s", keep=_kept(item, "hand_over")
-        ),
+        )
+        if colleagues(person, item).exists()
+        else None,
         "skip_form": PassForm(initial=token, auto_id="id_skip_%s", keep=_kept(item, "skip")),
         "escalate_form": None
         if item.for_leads
@@ -47,7 +48,8 @@ def forms_of(item: Item, person: Person) -> dict[str, Any]:
 
 def look_form(item: Item, person: Person, token: dict[str, Any]) -> LookForm | None:
     """For restricted content, and one who may see it."""
-    if not item.job.evidence.is_restricted or not people.may(person, "view_restricted", item.lane_id):
+    may_look = all(people.may(person, right, item.lane_id) for right in ("view_restricted", "view_evidence"))
+    if not item.job.evidence.is_restricted or not may_look:
         return None
     return LookForm(initial=token, auto_id="id_look_%s")
 
@@ -108,7 +110,7 @@ def _second_look(item: Item) -> SecondLook | None:
 
 
 def why_not_yours(item: Item, person: Person) -> list[str]:
-    """Why a person may not take an item that nobody holds, and whether anybody else may; nothing where they may."""
+    """Why a person may not decide an item, and whether anybody else may; nothing where they may."""
     if people.may_work_on(item, person):
         return []
     sentences = [str(_why_not_yours(item, person))]
@@ -137,4 +139,6 @@ class Undo:
 
 def undo_of(person: Person, now: datetime) -> Undo | None:
     found = people.to_take_back(person.pk, now=now)
-    return Undo(*found) if found is not None else None
+    if found is None or not people.may(person, people.DECIDE, found[0].lane_id):
+        return None
+    return Undo(*found)

@@ -2,12 +2,11 @@
 
 from django.urls import path
 
-from reviewboard.views import desk, desk_numbers, desk_requeue, item, item_acts, item_chain, item_passing, job, jobs
+from reviewboard.views import desk, desk_numbers, item, item_acts, item_chain, item_passing, job, jobs
 
 urlpatterns = [
     path("desk/", desk.desk, name="desk"),
     path("desk/take-next/", desk.take_next, name="desk_take_next"),
-    path("desk/requeue-group/", desk_requeue.requeue_group, name="desk_requeue_group"),
     path("desk/pull/<int:pk>/", desk.pull, name="desk_pull"),
     path("desk/<int:pk>/", item.item, name="item"),
     path("desk/<int:pk>/take/", desk.take, name="desk_take"),

@@ -63,6 +63,8 @@ class _Seen:
     taken_by: int | None = None
     for_leads: bool = False
     is_decided: bool = False
+    was_decided: bool = False
+    is_erased: bool = False
 
 
 @transaction.atomic
@@ -139,18 +141,14 @@ def _seen_jobs(jobs: QuerySet[Job]) -> Iterable[_Seen]:
 
 
 def _seen_items(jobs: QuerySet[Job], now: datetime) -> Iterable[_Seen]:
-    decided = Decision.objects.filter(
-        ticket=OuterRef("ticket_id"),
-        revision=OuterRef("job__revision"),
-        replaced_by__isnull=True,
-        verdict__isnull=False,
-    )
+    chain = Decision.objects.filter(ticket=OuterRef("ticket_id"), revision=OuterRef("job__revision"))
+    in_force = chain.filter(replaced_by__isnull=True, verdict__isnull=False)
     items = Item.objects.filter(closed_at__isnull=True, job__in=jobs.order_by().values("pk"))
     # By values: evidence itself is no part of an act, and may be large.
     rows = items.order_by("-severity", "deadline", "pk").values(
         "pk", "job_id", "lane_id", "fence", "severity", "is_hard", "kind", "cause", "taken_by_id", "taken_until",
         "for_leads", "job__fence", "job__deadline", "job__state", "job__evidence__is_restricted",
-        is_decided=Exists(decided),
+        "job__evidence__erased_at", is_decided=Exists(in_force), was_decided=Exists(chain),
     )  # fmt: skip
     for row in rows[: MOST + 1]:
         yield _Seen(
@@ -169,6 +167,8 @@ def _seen_items(jobs: QuerySet[Job], now: datetime) -> Iterable[_Seen]:
             taken_by=row["taken_by_id"] if row["taken_until"] is not None and now < row["taken_until"] else None,
             for_leads=row["for_leads"],
             is_decided=row["is_decided"],
+            was_decided=row["was_decided"],
+            is_erased=row["job__evidence__erased_at"] is not None,
         )
 
 
@@ -192,13 +192,22 @@ def _may_pass_on(one: _Seen, person: "AbstractUser") -> bool:
 def _unfit(kind: BulkKind, one: _Seen) -> LeftOut | None:
     if kind == BulkKind.ESCALATE and one.for_leads:
         return LeftOut.FOR_LEADS
-    if kind == BulkKind.REQUEUE and not (one.kind == ItemKind.DEAD and one.cause in HANDLED_DEATHS):
-        return LeftOut.NOT_DEAD
+    if kind == BulkKind.REQUEUE:
+        return _not_requeued(one)
     if kind == BulkKind.REJECT and one.severity > LARGEST_SAMPLED:
         return LeftOut.SEVERE
     if kind == BulkKind.REJECT and one.for_leads:
         return LeftOut.FOR_LEADS
     return LeftOut.DECIDED if kind == BulkKind.REJECT and one.is_decided else None
+
+
+def _not_requeued(one: _Seen) -> LeftOut | None:
+    """As `contract.may_requeue` would say."""
+    if not (one.kind == ItemKind.DEAD and one.cause in HANDLED_DEATHS):
+        return LeftOut.NOT_DEAD
+    if one.is_erased:
+        return LeftOut.ERASED
+    return LeftOut.WAS_DECIDED if one.was_decided else None
 
 
 def _check_rejected(chosen: Sequence[_Seen], *, is_capped: bool) -> None:

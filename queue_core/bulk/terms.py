@@ -57,6 +57,8 @@ class LeftOut(TextChoices):
     SEVERE = "severe", gettext_lazy("severity 2 and 3 are never decided unseen")
     FOR_LEADS = "for_leads", gettext_lazy("it is for leads already")
     DECIDED = "decided", gettext_lazy("its content has a decision in force")
+    WAS_DECIDED = "was_decided", gettext_lazy("a person decided it before, and took that back")
+    ERASED = "erased", gettext_lazy("its content was erased")
 
 
 @dataclass(frozen=True, slots=True)

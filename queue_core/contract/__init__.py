@@ -23,7 +23,6 @@ from queue_core.contract.locks import lock_job, lock_lane
 from queue_core.contract.recall import Recalled, RecallTerms, recall_decisions
 from queue_core.contract.rechecks import open_again, open_recheck
 from queue_core.contract.release import GivenBack, release, release_together, renew
-from queue_core.contract.requeue_many import requeue_many
 from queue_core.contract.room import Room, measure_room, running_leases
 from queue_core.contract.rules import CALL_MARGIN
 from queue_core.contract.sweep import Swept, sweep, wake_due
@@ -68,7 +67,6 @@ __all__ = [
     "release_together",
     "renew",
     "requeue",
-    "requeue_many",
     "running_leases",
     "supersede",
     "sweep",

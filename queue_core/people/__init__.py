@@ -5,7 +5,7 @@ permission, locks first (person, ticket, job, item), then reads the clock, then 
 a returned outcome; a caller's mistake is an exception of `queue_core.errors`.
 """
 
-from queue_core.people.appeals import MOST_STATEMENT, appeal
+from queue_core.people.appeals import MOST_STATEMENT, appeal, may_be_appealed
 from queue_core.people.assignments import extend, give_back, take, take_next
 from queue_core.people.correcting import correct, may_correct
 from queue_core.people.deciding import TAKE_BACK_FOR
@@ -35,14 +35,6 @@ from queue_core.people.eligibility import (
     who_may_work_on,
 )
 from queue_core.people.grounds import KINDS_WITH_A_NOTE, in_use, keep_version
-from queue_core.people.group_requeue import (
-    MOST_AT_ONCE,
-    GroupOutcome,
-    GroupPreview,
-    GroupRequeued,
-    preview,
-    requeue_group,
-)
 from queue_core.people.keeping import LiftOutcome, erase_content, lift, preserve
 from queue_core.people.outcomes import (
     Appealed,
@@ -60,7 +52,7 @@ from queue_core.people.outcomes import (
 )
 from queue_core.people.passing import escalate, escalate_item, hand_over, hand_over_item, skip
 from queue_core.people.pulling import pull
-from queue_core.people.resolving import MOST_NOTE, resolve, resolve_requeue
+from queue_core.people.resolving import MOST_NOTE, is_requeueable, resolve, resolve_requeue
 from queue_core.people.restricting import look, report, restrict_and_leave
 from queue_core.people.rights import (
     lanes_where_may,
@@ -76,7 +68,6 @@ __all__ = [
     "DECIDE",
     "KINDS_WITH_A_NOTE",
     "LEAD",
-    "MOST_AT_ONCE",
     "MOST_NOTE",
     "MOST_STATEMENT",
     "TAKE_BACK_FOR",
@@ -85,9 +76,6 @@ __all__ = [
     "CorrectOutcome",
     "Correcting",
     "Group",
-    "GroupOutcome",
-    "GroupPreview",
-    "GroupRequeued",
     "Held",
     "HoldingOutcome",
     "LiftOutcome",
@@ -116,11 +104,13 @@ __all__ = [
     "holds_over",
     "in_use",
     "is_own_matter",
+    "is_requeueable",
     "keep_version",
     "lanes_where_may",
     "lift",
     "look",
     "may",
+    "may_be_appealed",
     "may_correct",
     "may_somewhere",
     "may_work_on",
@@ -129,11 +119,9 @@ __all__ = [
     "open_items",
     "open_to",
     "preserve",
-    "preview",
     "pull",
     "reach",
     "report",
-    "requeue_group",
     "require",
     "require_somewhere",
     "resolve",

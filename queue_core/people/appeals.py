@@ -62,6 +62,12 @@ def appeal(
     return Appealed(AppealOutcome.OPENED, _open(ticket, head, statement, person, now))
 
 
+def may_be_appealed(head: Decision) -> bool:
+    """Whether the decision in force was not appealed against yet, nor made on an appeal."""
+    made = _made(head)
+    return made.why != DecisionWhy.APPEAL and not Appeal.objects.filter(decision=made).exists()
+
+
 def _checked(statement: str) -> str:
     if not statement.strip() or len(statement) > MOST_STATEMENT or "\0" in statement:
         raise InvalidRequest(f"A statement has 1 to {MOST_STATEMENT} characters, none of them NUL.", field="statement")

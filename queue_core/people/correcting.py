@@ -9,7 +9,7 @@ from queue_core.clock import Clock
 from queue_core.contract.locks import read_clock
 from queue_core.errors import InvalidRequest
 from queue_core.models import Decision, Evidence, Item, Lane
-from queue_core.people.assignments import lock_people
+from queue_core.people.assignments import hands_full, lock_people
 from queue_core.people.deciding import last_link
 from queue_core.people.eligibility import DECIDE, LEAD, RESTRICTED
 from queue_core.people.outcomes import Correcting, CorrectOutcome
@@ -26,7 +26,8 @@ def correct(decision_id: int, *, person: "AbstractUser", clock: Clock) -> Correc
     """Open an item about a decision in force and give it to the lead who asks, to decide it anew with a note.
 
     The decision stands until then, and stays in the chain afterwards. BUSY, with the item, if people work on it
-    already; NOT_IN_FORCE if it was replaced meanwhile; NOT_CURRENT for an older revision.
+    already; NOT_IN_FORCE if it was replaced meanwhile; NOT_CURRENT for an older revision; HANDS_FULL, with the number,
+    for a lead who holds as many items as the lane allows.
     """
     require_somewhere(person, LEAD)
     decision = Decision.objects.filter(pk=decision_id).first()
@@ -48,6 +49,8 @@ def correct(decision_id: int, *, person: "AbstractUser", clock: Clock) -> Correc
     if busy is not None:
         return Correcting(CorrectOutcome.BUSY, item=busy)
     lane = Lane.objects.get(pk=decision.lane_id)
+    if hands_full(person.pk, lane.most_held, now=now):
+        return Correcting(CorrectOutcome.HANDS_FULL, most_held=lane.most_held)
     item = contract.open_recheck(
         ticket, job, kind=ItemKind.CORRECTION, decision=decision.pk, deadline=now + lane.deadline_default,
         for_leads=True, now=now,

@@ -12,7 +12,7 @@ from queue_core.models import Assignment, Hold, Item, ItemPass, Job, Lane
 from queue_core.people.assignments import skipped_by
 from queue_core.people.eligibility import DECIDE, RESTRICTED, open_to
 from queue_core.people.rights import lanes_where_may, on_lanes_of
-from queue_core.states import ItemKind, JobState, PassedAs
+from queue_core.states import HANDLED_DEATHS, ItemKind, JobState, PassedAs
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractUser
@@ -25,13 +25,18 @@ SHIFT = timedelta(minutes=30)
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Open items of one lane and one cause, as one line."""
+    """Open items of one lane and one cause, as one line.
+
+    `for_you` counts those that the asking person may take, whoever has them now; `requeueable` those that a bulk act
+    may give back to the machine: free, DEAD by deadline or attempts, neither restricted nor erased.
+    """
 
     lane_id: int
     kind: ItemKind
     cause: str
     count: int
-    free: int
+    for_you: int
+    requeueable: int
     worst: int
     opened_from: datetime
     opened_to: datetime
@@ -39,15 +44,23 @@ class Group:
     deadline_to: datetime
 
 
-def groups(lane_ids: Collection[int] | None = None, *, now: datetime) -> list[Group]:
+def groups(lane_ids: Collection[int] | None = None, *, person: "AbstractUser", now: datetime) -> list[Group]:
     """Open items by lane, kind and cause; most severe and largest first."""
+    mine = Q(pk__in=open_to(open_items(lane_ids), person).order_by().values("pk"))
+    may_live_again = Q(
+        kind=ItemKind.DEAD,
+        cause__in=HANDLED_DEATHS,
+        job__evidence__is_restricted=False,
+        job__evidence__erased_at__isnull=True,
+    ) & (Q(taken_until__isnull=True) | Q(taken_until__lte=now))
     rows = (
         open_items(lane_ids)
         .order_by()
         .values("lane_id", "kind", "cause")
         .annotate(
             number=Count("pk"),
-            held=Count("pk", filter=Q(taken_until__gt=now)),
+            for_you=Count("pk", filter=mine),
+            requeueable=Count("pk", filter=may_live_again),
             worst=Max("severity"),
             opened_from=Min("opened_at"),
             opened_to=Max("opened_at"),
@@ -61,7 +74,8 @@ def groups(lane_ids: Collection[int] | None = None, *, now: datetime) -> list[Gr
             kind=ItemKind(row["kind"]),
             cause=row["cause"],
             count=row["number"],
-            free=row["number"] - row["held"],
+            for_you=row["for_you"],
+            requeueable=row["requeueable"],
             worst=row["worst"],
             opened_from=row["opened_from"],
             opened_to=row["opened_to"],

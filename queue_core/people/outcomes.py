@@ -133,6 +133,7 @@ class CorrectOutcome(StrEnum):
     OPENED = "opened"
     #: An open item of this job stands in the way; `item` is its key.
     BUSY = "busy"
+    HANDS_FULL = "hands_full"
     #: Another decision is in force by now, or none.
     NOT_IN_FORCE = "not_in_force"
     NOT_CURRENT = "not_current"
@@ -141,8 +142,9 @@ class CorrectOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Correcting:
-    """With OPENED the token of the lead's own assignment."""
+    """With OPENED the token of the lead's own assignment, with HANDS_FULL how many items one may hold (`most_held`)."""
 
     outcome: CorrectOutcome
     token: AssignmentToken | None = None
     item: int | None = None
+    most_held: int | None = None

@@ -7,9 +7,10 @@ from django.db import transaction
 
 from queue_core import audit, contract, signals, tally
 from queue_core.clock import Clock
+from queue_core.contract.acts import may_requeue
 from queue_core.contract.locks import read_clock
 from queue_core.errors import InvalidRequest, NotPermitted
-from queue_core.models import Assignment, Decision
+from queue_core.models import Assignment, Decision, Item
 from queue_core.people import grounds, second_looks
 from queue_core.people.assignments import judge_assignment
 from queue_core.people.blind import audit_check, checked_before, keep_check
@@ -122,6 +123,16 @@ def resolve_requeue(
     if outcome != ActOutcome.DONE:
         return Resolved(ResolveOutcome.NOT_ALLOWED_IN_STATE)
     return Resolved(ResolveOutcome.REQUEUED)
+
+
+def is_requeueable(item: Item) -> bool:
+    """Whether the job of an open item may go back to the machine: it died, is current, and nobody ever decided it."""
+    return item.kind == ItemKind.DEAD and may_requeue(
+        item.ticket,
+        item.job,
+        is_decided=Decision.objects.filter(ticket=item.ticket_id, revision=item.job.revision).exists(),
+        is_erased=item.job.evidence.erased_at is not None,
+    )
 
 
 def check_reason(reason: str) -> None:

@@ -24,6 +24,9 @@ from queue_core.states import Automation, DecisionWhy, ItemEnd, ItemKind, Messag
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractUser
 
+#: Decisions of one person's last seconds that are looked through for one that may still be taken back.
+MOST_LOOKED_AT = 5
+
 
 @transaction.atomic
 @tally.kept()
@@ -69,13 +72,17 @@ def take_back(decision_id: int, *, person: "AbstractUser", clock: Clock) -> Take
 
 
 def to_take_back(person_id: int, *, now: datetime) -> tuple[Decision, datetime] | None:
-    """The last decision that this person may still take back, and until when."""
+    """The last decision of this person that they may still take back, and until when."""
     waiting = Message.objects.filter(not_before__gt=now, number__isnull=True, state=MessageState.READY)
     own = waiting.filter(kind=MessageKind.DECISION, decision__person_id=person_id)
-    message = own.select_related("decision__ticket").order_by("-not_before").first()
-    if message is None or message.decision is None or message.not_before is None:
-        return None
-    return message.decision, message.not_before
+    for message in own.select_related("decision__ticket").order_by("-not_before")[:MOST_LOOKED_AT]:
+        decision, until = message.decision, message.not_before
+        if decision is None or until is None:
+            continue
+        follower = Item.objects.filter(job=decision.job_id, closed_at__isnull=True).first()
+        if not _is_followed(decision, decision.ticket, follower):
+            return decision, until
+    return None
 
 
 def _is_unsent(message: Message, now: datetime) -> bool:

@@ -72,11 +72,6 @@ def lane_to_declare_steady(request: HttpRequest, name: str) -> Lane:
     return _lane(request, name, "manage_outage")
 
 
-def lane_to_requeue(request: HttpRequest, name: str) -> Lane:
-    """A lane whose DEAD jobs one may requeue."""
-    return _lane(request, name, "requeue_item")
-
-
 def job_to_view(request: HttpRequest, pk: int) -> Job:
     return _job(request, pk, "view_board")
 

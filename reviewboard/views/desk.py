@@ -1,6 +1,6 @@
 """The desk: what waits for people, and the acts that begin there."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -77,10 +77,12 @@ def _live(request: HttpRequest, person: Person, lanes: Sequence[Lane], now: date
 def _lists(
     request: HttpRequest, person: Person, chosen: ItemsFilter, lanes: Sequence[Lane], now: datetime
 ) -> dict[str, Any]:
-    groups = people.groups([lane.pk for lane in lanes], now=now)
+    groups = people.groups([lane.pk for lane in lanes], person=person, now=now)
     page = _page(request, chosen, lanes, groups)
-    leads = people.for_leads(_led(person, lanes))
+    leads = people.for_leads(_lanes_where(person, lanes, people.LEAD))
     held = [lane for lane in lanes if lane.is_on_hold]
+    before = people.before_the_deadline(held, person=person, now=now) if held else []
+    deciding = _lanes_where(person, lanes, "decide_item")
     yours = people.held_by(person.pk, now=now)
     handed = people.handed_to(person.pk, yours)
     return {
@@ -89,22 +91,22 @@ def _lists(
         "leads": with_words(leads, person),
         "takeable": people.takeable([*page.rows, *leads], person),
         "held_lanes": held,
-        "before": people.before_the_deadline(held, person=person, now=now) if held else [],
+        "before": before,
         "reach": people.reach(held, now=now) if held else None,
-        "groups": _group_lines(groups, lanes) if not chosen.kind else [],
+        "groups": _group_lines(groups, lanes, _lanes_where(person, lanes, "requeue_item")) if not chosen.kind else [],
         "items": page.rows,
         "pager": pager_of(page, lambda cursor: chosen.url(reverse("desk"), cursor=cursor)),
         "may_decide": people.may_somewhere(person, "decide_item"),
-        "may_pull": people.may_somewhere(person, "pull_job") and people.may_somewhere(person, "decide_item"),
+        "deciding": deciding,
+        "pulling": deciding & _lanes_where(person, lanes, "pull_job") & {job.lane_id for job in before},
         "may_lead": people.may_somewhere(person, people.LEAD),
-        "may_requeue": people.may_somewhere(person, "requeue_item"),
         "now": now,
         "kept_clear": request.session.pop(KEPT_CLEAR, ""),
     }
 
 
-def _led(person: Person, lanes: Sequence[Lane]) -> list[int]:
-    return [lane.pk for lane in lanes if people.may(person, people.LEAD, lane)]
+def _lanes_where(person: Person, lanes: Sequence[Lane], right: str) -> frozenset[int]:
+    return frozenset(lane.pk for lane in lanes if people.may(person, right, lane))
 
 
 def _page(request: HttpRequest, chosen: ItemsFilter, lanes: Sequence[Lane], groups: Sequence[Group]) -> Page[Item]:
@@ -122,25 +124,29 @@ def _page(request: HttpRequest, chosen: ItemsFilter, lanes: Sequence[Lane], grou
 
 @dataclass(frozen=True, slots=True)
 class GroupLine:
-    """A group as the desk shows it; `requeue_url` only where its items may be requeued together."""
+    """A group as the desk shows it; `requeue` is the filter of its items, only where they may be requeued together."""
 
     group: Group
     text: str
     lane: Lane
     hold: Hold | None
     show_url: str
-    requeue_url: str
+    requeue: str
     is_folded: bool
 
 
-def _group_lines(groups: Sequence[Group], lanes: Sequence[Lane]) -> list[GroupLine]:
+def _group_lines(groups: Sequence[Group], lanes: Sequence[Lane], requeueing: Collection[int]) -> list[GroupLine]:
     by_id = {lane.pk: lane for lane in lanes}
     dead = [group for group in groups if group.kind == ItemKind.DEAD]
     holds = people.holds_over(dead)
-    return [_group_line(group, by_id[group.lane_id], holds.get(group)) for group in groups if group.count > 1]
+    return [
+        _group_line(group, by_id[group.lane_id], holds.get(group), may_requeue=group.lane_id in requeueing)
+        for group in groups
+        if group.count > 1
+    ]
 
 
-def _group_line(group: Group, lane: Lane, hold: Hold | None) -> GroupLine:
+def _group_line(group: Group, lane: Lane, hold: Hold | None, *, may_requeue: bool) -> GroupLine:
     query = ItemsFilter(lane.name, group.kind, group.cause)
     return GroupLine(
         group=group,
@@ -148,7 +154,7 @@ def _group_line(group: Group, lane: Lane, hold: Hold | None) -> GroupLine:
         lane=lane,
         hold=hold,
         show_url=query.url(reverse("desk")) + "#items",
-        requeue_url=query.url(reverse("desk_requeue_group")) if query.is_requeueable and group.free else "",
+        requeue=query.query() if may_requeue and group.requeueable else "",
         is_folded=_is_folded(group),
     )
 
@@ -206,11 +212,7 @@ def not_taken(taken: Taken, person: Person) -> str:
         name = holder.get_username() if holder is not None else _("somebody else")
         return _("%(name)s was quicker and has it now.") % {"name": name}
     if taken.outcome == TakeOutcome.HANDS_FULL:
-        return ngettext(
-            "You hold %(most)d item already. Decide it or give it back first.",
-            "You hold %(most)d items already. Decide one or give it back first.",
-            taken.most_held or 0,
-        ) % {"most": taken.most_held}
+        return hands_full(taken.most_held or 0)
     if taken.outcome == TakeOutcome.NOT_FOR_YOU:
         return _(
             "This item is for somebody else: for a lead, for a specialist, or for who had no part in what was decided."
@@ -220,6 +222,14 @@ def not_taken(taken: Taken, person: Person) -> str:
     if taken.outcome == TakeOutcome.NOT_ALLOWED_IN_STATE:
         return _("This ticket does not wait any more: the model has it, it was decided, or its deadline passed.")
     return nothing_for(person)
+
+
+def hands_full(most: int) -> str:
+    return ngettext(
+        "You hold %(most)d item already. Decide it or give it back first.",
+        "You hold %(most)d items already. Decide one or give it back first.",
+        most,
+    ) % {"most": most}
 
 
 def nothing_for(person: Person) -> str:

@@ -76,7 +76,7 @@ def whole_page(request: HttpRequest, item: Item, person: Person, holding: Holdin
         "keep_key": keep_key(item),
         "kept_before": kept_before(item, person) if holding.is_yours else "",
         "undo": undo_of(person, DATABASE_CLOCK.now()),
-        "not_yours": why_not_yours(item, person) if holding.state == "free" else [],
+        "not_yours": why_not_yours(item, person) if holding.state in ("free", "yours") else [],
         **said_before(item),
         "kept_clear": request.session.pop(KEPT_CLEAR, ""),
     }

@@ -17,6 +17,7 @@ from queue_core.models import Decision, Job
 from queue_core.people import AppealOutcome, CorrectOutcome, TakeBackOutcome
 from reviewboard.models import Person
 from reviewboard.views.access import decision_to_correct, job_to_appeal
+from reviewboard.views.desk import hands_full
 from reviewboard.views.permits import needs, person_of
 
 NOT_TAKEN_BACK = {
@@ -47,14 +48,17 @@ class AppealForm(forms.Form):
     )
 
 
-def chain_acts(job: Job, decisions: Sequence[Decision], person: Person) -> dict[str, Any] | None:
-    """What this person may do about the decision in force; None where there is none, or nothing that they may do."""
+def chain_acts(job: Job, decisions: Sequence[Decision], person: Person, *, is_worked_on: bool) -> dict[str, Any] | None:
+    """What this person may do about the decision in force; None where there is none, or nothing that they may do.
+
+    `is_worked_on`: people have an open item of the job, so that no lead opens another; an appeal would take its place.
+    """
     head = decisions[-1] if decisions else None
     is_current = job.ticket.current_revision == job.revision and job.ticket.withdrawn_at is None
     if head is None or head.verdict is None or head.job_id != job.pk or not is_current:
         return None
-    may_appeal = people.may(person, "appeal_decision", job.lane_id)
-    may_correct = people.may_correct(head, person)
+    may_appeal = people.may(person, "appeal_decision", job.lane_id) and people.may_be_appealed(head)
+    may_correct = not is_worked_on and people.may_correct(head, person)
     if not may_appeal and not may_correct:
         return None
     return {"correct": head.pk if may_correct else None, "appeal_form": AppealForm() if may_appeal else None}
@@ -78,7 +82,9 @@ def take_back(request: HttpRequest, pk: int) -> HttpResponse:
 def correct(request: HttpRequest, pk: int) -> HttpResponse:
     decision = decision_to_correct(request, pk)
     opened = people.correct(decision.pk, person=person_of(request), clock=DATABASE_CLOCK)
-    if opened.outcome != CorrectOutcome.OPENED:
+    if opened.most_held is not None:
+        messages.warning(request, hands_full(opened.most_held))
+    elif opened.outcome != CorrectOutcome.OPENED:
         messages.warning(request, NOT_CORRECTED[opened.outcome])
     return redirect("job", pk=decision.job_id) if opened.item is None else redirect("item", pk=opened.item)
 

@@ -76,7 +76,7 @@ def _whole_page(job: Job, person: Person, now: datetime) -> dict[str, Any]:
         "life": life_of(ledger, now=now),
         "left_out": max(Attempt.objects.filter(job=job).count() - MOST_ATTEMPTS, 0),
         "decisions": ledger.decisions,
-        "chain_acts": chain_acts(job, ledger.decisions, person) if item is None else None,
+        "chain_acts": chain_acts(job, ledger.decisions, person, is_worked_on=item is not None),
         "show_notes": may_read_words(person, job.lane, is_restricted=job.evidence.is_restricted),
         "answer": answer,
         "scores": score_lines(answer),
@@ -88,7 +88,7 @@ def _whole_page(job: Job, person: Person, now: datetime) -> dict[str, Any]:
         "sent": _messages(job),
         "may_deliver": people.may(person, "manage_deliveries", job.lane_id),
         "is_hard": job.ticket.deadline_kind == DeadlineKind.HARD,
-        "form": _form(job) if _may_move(job, person) else None,
+        "form": _form(job) if _may_move(job, person, now) else None,
     }
 
 
@@ -109,9 +109,10 @@ def _ledger(job: Job) -> Ledger:
     )
 
 
-def _may_move(job: Job, person: Person) -> bool:
+def _may_move(job: Job, person: Person, now: datetime) -> bool:
     return (
         job.state == JobState.WAITING
+        and now < job.deadline
         and job.ticket.deadline_kind == DeadlineKind.SERVICE
         and people.may(person, "move_deadlines", job.lane_id)
     )

@@ -118,18 +118,13 @@ def test_a_repeat_changes_nothing_and_a_ticket_that_is_none_is_missing() -> None
     assert erase(0, ground=GROUND, actor=None, clock=clock(60)).outcome == EraseOutcome.MISSING
 
 
-def test_what_is_erased_does_not_go_back_to_the_machine_alone_nor_among_others(olga) -> None:
-    lane = make_lane()
-    erased, other = dead_job(lane), dead_job(lane)
+def test_what_is_erased_does_not_go_back_to_the_machine(olga) -> None:
+    erased = dead_job(make_lane())
     erase_of(erased)
 
-    alone = contract.requeue(erased.pk, deadline=at(900), clock=clock(60), person=olga, reason="again")
-    together = contract.requeue_many(
-        {erased.pk: at(900), other.pk: at(900)}, clock=clock(60), person=olga, reason="again"
-    )
+    again = contract.requeue(erased.pk, deadline=at(900), clock=clock(60), person=olga, reason="again")
 
-    assert alone == "not_allowed_in_state"
-    assert together == {erased.pk: "not_allowed_in_state", other.pk: "done"}
+    assert again == "not_allowed_in_state"
 
 
 def test_what_was_written_after_an_erasure_goes_with_a_repeat(olga) -> None:

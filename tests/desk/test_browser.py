@@ -295,7 +295,6 @@ def pages_of(lane, item, dead, opened):
         "desk": reverse("desk"),
         "item": reverse("item", args=[item.pk]),
         "item-free": reverse("item", args=[item_of(dead).pk]),
-        "requeue": f"{reverse('desk_requeue_group')}?lane={lane.name}&kind=dead&cause=deadline",
         "jobs": reverse("jobs"),
         "jobs-none": reverse("jobs") + "?ticket=none",
         "job": reverse("job", args=[item.job_id]),

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from queue_core import people
 from queue_core.clock import DATABASE_CLOCK
-from queue_core.models import AuditEntry, Item, Job
+from queue_core.models import Item, Job
 from tests.desk.backlog import dead_now, make_live_lane, manual_now, waiting_now
 from tests.people.cast import leo, person, rita
 
@@ -81,7 +81,7 @@ def test_a_large_group_is_one_line_and_its_items_are_behind_it(client):
     items = set(re.findall(r'href="/desk/(\d+)/"', body))
 
     assert items == {str(single.pk)}
-    assert reverse("desk_requeue_group") in body
+    assert "Requeue group" in body
     shown = page(client, person("lena", "decide_item"), lane=lane.name, kind="dead", cause="deadline")
     assert len(set(re.findall(r'href="/desk/(\d+)/"', shown.content.decode()))) == 11
 
@@ -156,7 +156,7 @@ def test_numbers_of_nothing_are_not_found(client, name, number):
     assert client.post(f"/desk/{number}/take/" if name == "desk_take" else f"/desk/pull/{number}/").status_code == 404
 
 
-@pytest.mark.parametrize("path", ["desk_take_next", "desk_requeue_group"])
+@pytest.mark.parametrize("path", ["desk_take_next", "bulk_preview"])
 def test_viewers_act_on_nothing(client, path):
     """ADM-09: an action without the right changes nothing."""
     dead_now(make_live_lane())
@@ -216,69 +216,6 @@ def test_the_poll_says_how_many_came_since_the_page_was_loaded(client):
     body = client.get(reverse("desk"), {"since": last.pk}, headers=POLL).content.decode()
 
     assert "1 new item since this page was loaded." in body
-
-
-def requeue_form(body, **words):
-    fingerprint = re.search(r'name="fingerprint" value="([^"]+)"', body)[1]
-    return {"fingerprint": fingerprint, "first": "4h", "span": "2h", "reason": "the model is back"} | words
-
-
-def test_requeue_group_previews_then_acts_on_what_was_shown(client):
-    lane, who = make_live_lane(), leo()
-    jobs = [dead_now(lane) for _ in range(3)]
-    client.force_login(who)
-    url = f"{reverse('desk_requeue_group')}?lane={lane.name}&kind=dead&cause=deadline"
-    preview = client.get(url)
-
-    response = client.post(url, requeue_form(preview.content.decode()), follow=True)
-
-    assert "3 jobs go back to the machine" in text(preview)
-    assert "3 jobs were requeued." in text(response)
-    assert set(Job.objects.values_list("state", flat=True)) == {"WAITING"}
-    assert AuditEntry.objects.filter(act="job.requeued").count() == len(jobs)
-
-
-def test_requeue_group_asks_again_when_the_group_changed(client):
-    """ADM-04: 409 with the new count; the next confirmation is for what is shown now."""
-    lane = make_live_lane()
-    dead_now(lane)
-    client.force_login(leo())
-    url = f"{reverse('desk_requeue_group')}?lane={lane.name}&kind=dead&cause=deadline"
-    form = requeue_form(client.get(url).content.decode(), reason="typed with care")
-    dead_now(lane)
-
-    response = client.post(url, form)
-
-    body = response.content.decode()
-    assert response.status_code == 409
-    assert "typed with care" in body
-    assert "2 jobs go back to the machine" in text(response)
-    assert not Job.objects.filter(state="WAITING").exists()
-    assert client.post(url, requeue_form(body)).status_code == 302
-
-
-def test_requeue_group_without_a_reason_is_asked_for_one(client):
-    lane = make_live_lane()
-    dead_now(lane)
-    client.force_login(leo())
-    url = f"{reverse('desk_requeue_group')}?lane={lane.name}&kind=dead&cause=deadline"
-
-    response = client.post(url, requeue_form(client.get(url).content.decode(), reason=""))
-
-    assert response.status_code == 422
-    assert Job.objects.get().state == "DEAD"
-
-
-@pytest.mark.parametrize("cause", ["superseded", "pulled", "nonsense", ""])
-def test_only_deaths_by_deadline_or_attempts_are_groups_to_requeue(client, cause):
-    lane = make_live_lane()
-    client.force_login(leo())
-
-    assert page(client, leo2(), "desk_requeue_group", lane=lane.name, kind="dead", cause=cause).status_code == 404
-
-
-def leo2():
-    return person("leonie", "requeue_item")
 
 
 def test_the_desk_reads_a_fixed_number_of_times(client, django_assert_max_num_queries):

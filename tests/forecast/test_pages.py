@@ -55,8 +55,8 @@ def test_a_groups_requeue_is_previewed_with_the_forecast_of_the_lane_with_it(cli
     waiting_now(lane, left=600)
     client.force_login(leo)
 
-    url = f"{reverse('desk_requeue_group')}?lane={lane.name}&kind=dead&cause=deadline"
-    text = client.get(url).content.decode()
+    chosen = {"from": "desk", "kind": "requeue", "filter": f"lane={lane.name}&kind=dead&cause=deadline", "all": "1"}
+    text = client.post(reverse("bulk_preview"), chosen, follow=True).content.decode()
 
     assert "The forecast with these jobs back in the lane" in text
     assert "3 wait, held" in text

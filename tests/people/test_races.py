@@ -168,35 +168,6 @@ def test_a_requeue_that_waits_behind_a_decision_requeues_nothing():
     assert job.state == "DEAD"
 
 
-def test_a_group_requeue_that_waits_behind_a_take_leaves_that_item_alone():
-    """PGQ-22: bulk and single acts keep one order of locks; the item being looked at is passed over."""
-    lane, lead, reviewer = make_live_lane(), leo(), rita()
-    taken, other = dead_now(lane), dead_now(lane)
-    shown = people.preview(lane.pk, "deadline", now=now())
-
-    def requeue():
-        return people.requeue_group(
-            lane.pk,
-            "deadline",
-            fingerprint=shown.fingerprint,
-            first=now() + timedelta(hours=1),
-            span=timedelta(0),
-            person=lead,
-            reason="the model is back",
-            clock=DATABASE_CLOCK,
-        )
-
-    with holding(lambda: take(item_of(taken), reviewer)):
-        bulk = started("bulk", requeue)
-        wait_until_blocked(bulk)
-
-    done = bulk.outcome()
-    assert (done.requeued, done.passed_over) == (1, 1)
-    other.refresh_from_db()
-    taken.refresh_from_db()
-    assert (other.state, taken.state) == ("WAITING", "DEAD")
-
-
 def test_of_two_who_pull_one_ticket_the_second_is_told_who_was_first():
     job, first, second = waiting_now(make_live_lane(cap=None)), leo(), person("lea", *LEAD)
 

@@ -103,7 +103,6 @@ MATRIX: dict[str, Entry] = {
     "desk": _get(SOMEWHERE, "decide_item", "view_board"),
     "desk_numbers": _get(SOMEWHERE, "lead_desk"),
     "desk_take_next": _post(SOMEWHERE, "decide_item"),
-    "desk_requeue_group": Entry(OWN, ("requeue_item",)),
     "desk_pull": _post(ALL, "pull_job", "decide_item", args=lambda scene: [scene.waiting.pk]),
     "item": _get(ON, "decide_item", args=_item),
     "desk_take": _post(ON, "decide_item", args=_item),

@@ -95,12 +95,6 @@ VERBS: dict[str, tuple[tuple[str, ...], Verb]] = {
             s.job.evidence_id, person=p, authority="A", reference="2", reason=WHY, clock=CLOCK
         ),
     ),
-    "people.requeue_group": (
-        ("requeue_item",),
-        lambda s, p: people.requeue_group(
-            s.lane.pk, "deadline", fingerprint="", first=_then(s), span=timedelta(0), person=p, reason=WHY, clock=CLOCK
-        ),
-    ),
     "people.resolve": (DECIDE, lambda s, p: people.resolve(_decided(s), person=p, verdict="APPROVED", clock=CLOCK)),
     "people.resolve_requeue": (
         ("requeue_item",),
