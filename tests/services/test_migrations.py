@@ -1,4 +1,4 @@
-"""One squashed migration stands for eighteen: the same database comes of both, whatever ran before."""
+"""One squashed migration stands for twenty-five: the same database comes of both, whatever ran before."""
 
 import os
 import re
@@ -17,8 +17,10 @@ from reviewboard.embedded import postgres
 from reviewboard.embedded.postgres import EmbeddedPostgres
 
 ROOT = Path(__file__).parents[2]
-SQUASHED = "0001_squashed_0018_attempts_unchecked"
-NEWEST_OF_IT = "0018_attempts_unchecked"
+SQUASHED = "0001_squashed_0025_indexes_without_nulls"
+NEWEST_OF_IT = "0025_indexes_without_nulls"
+#: Where every installation stands that is older than the squash.
+RELEASED = "0018_attempts_unchecked"
 
 #: Past the squash, as every database went that is older than it.
 STEP_BY_STEP = """
@@ -45,6 +47,10 @@ JOIN django_content_type t ON t.id = p.content_type_id ORDER BY 1, 2, 3
 """
 CODES = """
 SELECT code, title, clause, public_text, is_for_rejection, is_active, version FROM queue_core_reasoncode ORDER BY 1
+"""
+VERSIONS = """
+SELECT c.code, v.version, v.title, v.clause, v.public_text, v.made_at FROM queue_core_reasoncodeversion v
+JOIN queue_core_reasoncode c ON c.id = v.ground_id ORDER BY 1, 2
 """
 #: Django's own list of what ran is the one that may differ.
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'django_migrations' ORDER BY 1"
@@ -85,19 +91,19 @@ def server() -> Iterator[EmbeddedPostgres]:
 
 @pytest.mark.long
 @pytest.mark.timeout(400)
-def test_a_database_is_the_same_by_the_squash_by_the_steps_and_from_half_way(server: EmbeddedPostgres) -> None:
-    at_once, steps, half_way, back = (make(server, name) for name in ("at_once", "steps", "half_way", "back"))
+def test_a_database_is_the_same_by_the_squash_by_the_steps_and_from_what_was_released(server: EmbeddedPostgres) -> None:
+    at_once, steps, released, back = (make(server, name) for name in ("at_once", "steps", "released", "back"))
 
     run(at_once, "manage.py", "migrate", "-v0")
     run(steps, "-c", STEP_BY_STEP)
     run(steps, "manage.py", "migrate", "-v0")
-    run(half_way, "-c", STEP_BY_STEP, "0009_endpoints_and_deliveries")
-    run(half_way, "manage.py", "migrate", "-v0")
+    run(released, "-c", STEP_BY_STEP, RELEASED)
+    run(released, "manage.py", "migrate", "-v0")
     run(back, "manage.py", "migrate", "-v0", "queue_core", SQUASHED)
     run(back, "manage.py", "migrate", "-v0", "queue_core", "zero")
     run(back, "manage.py", "migrate", "-v0")
 
-    for other in (steps, half_way, back):
+    for other in (steps, released, back):
         assert schema(other) == schema(at_once)
         assert rows(other) == rows(at_once)
     assert "queue_core_guard_job" in schema(at_once)
@@ -133,4 +139,4 @@ def rows(url: str) -> list[object]:
     with psycopg.connect(url) as connection:
         tables = [name for (name,) in connection.execute(TABLES)]
         counts = [(name, connection.execute(f"SELECT count(*) FROM {name}").fetchone()) for name in tables]
-        return [counts, *(connection.execute(query).fetchall() for query in (RIGHTS, PERMISSIONS, CODES))]
+        return [counts, *(connection.execute(query).fetchall() for query in (RIGHTS, PERMISSIONS, CODES, VERSIONS))]

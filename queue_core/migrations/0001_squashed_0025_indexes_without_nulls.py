@@ -1,8 +1,8 @@
-"""What 0001 to 0018 make, in one step: Django takes this one where none of them has run, and them where some have.
+"""What 0001 to 0025 make, in one step: Django takes this one where none of them has run, and them where some have.
 
 Step by step a first start took most of a minute, nearly all of it Django's picture of the models, drawn anew for each
-of 270 operations. The same tables come of both, column for column (tests/services/test_migrations.py). What 0008, 0013
-and 0015 fill is about rows of before, of which there are none here.
+of 400 operations. The same tables come of both, column for column (tests/services/test_migrations.py). What 0008, 0013,
+0015 and 0020 fill is about rows of before, of which there are none here.
 """
 
 import datetime
@@ -12,8 +12,17 @@ import queue_core.models.alerts
 from django.conf import settings
 from django.db import migrations, models
 from queue_core.migrations._create_together import CreateTogether
-from queue_core.migrations._guards_of_0018 import GUARDS, NO_GUARDS
-from queue_core.migrations._rights_of_0018 import make_codes, make_roles, remove_roles
+from queue_core.migrations._guards_of_0025 import GUARDS, NO_GUARDS
+from queue_core.migrations._rights_of_0025 import make_codes, make_roles, remove_roles
+
+#: Unique only among those that have it. A field's own constraint would have an entry for each null.
+SPARSE = {
+    "queue_core_decision_replaces_id_key": ("queue_core_decision", "replaces_id"),
+    "queue_core_decision_assignment_id_key": ("queue_core_decision", "assignment_id"),
+    "queue_core_message_number_key": ("queue_core_message", "number"),
+}
+#: Free room on each page, so that a row's next version lies beside it and touches no index.
+ROOM = {"queue_core_apikeyuse": 50, "queue_core_ticket": 85}
 
 
 class Migration(migrations.Migration):
@@ -39,6 +48,13 @@ class Migration(migrations.Migration):
         ('queue_core', '0016_right_to_the_audit'),
         ('queue_core', '0017_unknown_effects'),
         ('queue_core', '0018_attempts_unchecked'),
+        ('queue_core', '0019_lane_roles_and_preservation'),
+        ('queue_core', '0020_second_looks_and_appeals'),
+        ('queue_core', '0021_bulk_acts'),
+        ('queue_core', '0022_api_keys'),
+        ('queue_core', '0023_imports'),
+        ('queue_core', '0024_help_of_stages'),
+        ('queue_core', '0025_indexes_without_nulls'),
     ]
 
     dependencies = [
@@ -85,12 +101,14 @@ class Migration(migrations.Migration):
                     ('connection', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='lanes', to='queue_core.modelconnection', verbose_name='model connection')),
                     ('policy', models.ForeignKey(editable=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='queue_core.policy', verbose_name='policy')),
                     ('run', models.OneToOneField(editable=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='queue_core.stagerun', verbose_name='stage run')),
+                    ('most_held', models.PositiveSmallIntegerField(db_default=5, default=5, help_text='Whoever holds so many items already, of any lane, takes none of this one.', validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(100)], verbose_name='items a person may hold')),
+                    ('second_look_share', models.FloatField(db_default=0.0, default=0.0, help_text="Of people's decisions, drawn by chance: 0.1 is one in ten. Another person decides anew, unseen.", validators=[django.core.validators.MinValueValidator(0.0), django.core.validators.MaxValueValidator(1.0)], verbose_name='share looked at twice')),
                 ],
                 options={
                     'verbose_name': 'lane',
                     'verbose_name_plural': 'lanes',
                     'ordering': ['name'],
-                    'permissions': [('view_board', 'May see the board, lanes and jobs'), ('view_evidence', 'May read evidence'), ('decide_item', 'May take and decide items'), ('requeue_item', 'May requeue DEAD jobs'), ('pull_job', "May take waiting jobs out of the machine's hands"), ('hold_lane', 'May put a lane on hold'), ('raise_stage', 'May raise, resume and step down stages'), ('override_guardrail', 'May raise past an unmet soak or guardrail, with a reason'), ('force_policy', 'May put a policy into force'), ('move_deadlines', 'May move service deadlines'), ('manage_outage', 'May open, keep and close the record of an outage'), ('recall_decision', 'May recall decisions of the model')],
+                    'permissions': [('view_board', 'May see the board, lanes and jobs'), ('view_evidence', 'May read evidence'), ('decide_item', 'May take and decide items'), ('requeue_item', 'May requeue DEAD jobs'), ('pull_job', "May take waiting jobs out of the machine's hands"), ('hold_lane', 'May put a lane on hold'), ('raise_stage', 'May raise, resume and step down stages'), ('override_guardrail', 'May raise past an unmet soak or guardrail, with a reason'), ('force_policy', 'May put a policy into force'), ('move_deadlines', 'May move service deadlines'), ('manage_outage', 'May open, keep and close the record of an outage'), ('recall_decision', 'May recall decisions of the model'), ('view_restricted', 'May see restricted evidence, for a stated purpose'), ('report_evidence', 'May report restricted evidence to an authority'), ('preserve_evidence', 'May place and lift preservation holds'), ('erase_evidence', 'May erase content on a stated ground')],
                     'constraints': [models.CheckConstraint(condition=models.Q(('lease__gt', datetime.timedelta(0))), name='lane_lease_positive'), models.CheckConstraint(condition=models.Q(('max_attempts__gte', 1)), name='lane_max_attempts_at_least_one'), models.CheckConstraint(condition=models.Q(('drainers__gte', 1)), name='lane_drainers_at_least_one'), models.CheckConstraint(condition=models.Q(('urgency_weight__gte', 0.0), ('urgency_weight__lte', 1.0)), name='lane_urgency_weight_in_0_to_1'), models.CheckConstraint(condition=models.Q(('severity_default__lte', 3)), name='lane_severity_default_in_0_to_3'), models.CheckConstraint(condition=models.Q(('backoff_base__gt', datetime.timedelta(0)), ('backoff_cap__gte', models.F('backoff_base'))), name='lane_backoff_in_order', violation_error_message='The longest back-off is at least the first.'), models.CheckConstraint(condition=models.Q(models.Q(('run__isnull', False), ('hold__isnull', True), ('cap__isnull', False), ('cap__gte', 1)), models.Q(('run__isnull', True), ('cap__isnull', True)), _connector='OR'), name='lane_runs_a_stage_or_is_on_hold'), models.CheckConstraint(condition=models.Q(('deadline_default__gt', datetime.timedelta(0))), name='lane_deadline_default_positive', violation_error_message="The deadline when none is sent lies after the ticket's arrival.")],
                 },
             ),
@@ -128,11 +146,13 @@ class Migration(migrations.Migration):
                     ('seal', models.CharField(blank=True, db_default='', default='', max_length=64)),
                     ('actor', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                     ('lane', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='queue_core.lane')),
+                    ('key', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='queue_core.apikey')),
                 ],
                 options={
                     'verbose_name': 'audit entry',
                     'verbose_name_plural': 'audit entries',
                     'indexes': [models.Index(fields=['lane', '-id'], name='audit_lane'), models.Index(fields=['subject_type', 'subject_id'], name='audit_subject'), models.Index(condition=models.Q(('actor__isnull', False)), fields=['actor', '-id'], name='audit_actor'), models.Index(condition=models.Q(('number__isnull', True)), fields=['id'], name='audit_unsealed')],
+                    'constraints': [models.CheckConstraint(condition=models.Q(('actor__isnull', True), ('key__isnull', True), _connector='OR'), name='audit_by_a_person_or_a_key')],
                 },
             ),
             migrations.CreateModel(
@@ -242,6 +262,9 @@ class Migration(migrations.Migration):
                     ('is_for_rejection', models.BooleanField(default=True, verbose_name='for rejecting')),
                     ('is_active', models.BooleanField(default=True, verbose_name='in use')),
                     ('version', models.PositiveIntegerField(default=1, editable=False)),
+                    ('lanes', models.JSONField(blank=True, db_default=models.Value([], models.JSONField()), default=list, help_text='None chosen: all lanes.', verbose_name='lanes')),
+                    ('needs_note', models.BooleanField(db_default=False, default=False, help_text='Nobody decides by this code without saying more.', verbose_name='needs a note')),
+                    ('needs_second_look', models.BooleanField(db_default=False, default=False, help_text='Each decision of a person by this code is looked at by another one.', verbose_name='needs a second look')),
                 ],
                 options={
                     'verbose_name': 'reason code',
@@ -271,9 +294,9 @@ class Migration(migrations.Migration):
                     ('blind_share', models.FloatField(db_default=0.0, default=0.0, help_text="So many of the model's decisions become items for people who do not see them. 0: none.", validators=[django.core.validators.MinValueValidator(0.0), django.core.validators.MaxValueValidator(1.0)], verbose_name='share checked blind')),
                     ('known_every', models.DurationField(db_default=datetime.timedelta(seconds=600), default=datetime.timedelta(seconds=600), help_text="At the stage's start, and again after so long.", verbose_name='known answers are sent every')),
                     ('least_blind', models.PositiveIntegerField(db_default=10, default=10, help_text='Fewer checks than this are inconclusive, never good.', verbose_name='least blind checks')),
-                    ('max_disagreement', models.FloatField(blank=True, help_text='The most blind checks in which people decided otherwise. Empty: not judged.', null=True, validators=[django.core.validators.MinValueValidator(0.0), django.core.validators.MaxValueValidator(1.0)], verbose_name='most disagreement')),
-                    ('max_share_shift', models.FloatField(blank=True, help_text="How far the shares of APPROVED, REJECTED and MANUAL may lie from the lane's usual ones for this time of the week, for example 0.2. Empty: not judged.", null=True, validators=[django.core.validators.MinValueValidator(0.01), django.core.validators.MaxValueValidator(1.0)], verbose_name="most shift of a result's share")),
-                    ('max_wrong_ratio', models.FloatField(blank=True, help_text='More wrong results than this share put the lane on hold. Empty: known answers are not sent.', null=True, validators=[django.core.validators.MinValueValidator(0.0), django.core.validators.MaxValueValidator(1.0)], verbose_name='most wrong known answers')),
+                    ('max_disagreement', models.FloatField(blank=True, help_text='The largest share of blind checks in which people may have decided otherwise, from 0 to 1: 0.2 is one in five. Empty: not judged.', null=True, validators=[django.core.validators.MinValueValidator(0.0), django.core.validators.MaxValueValidator(1.0)], verbose_name='most disagreement')),
+                    ('max_share_shift', models.FloatField(blank=True, help_text="How far the shares of APPROVED, REJECTED and MANUAL may lie from the lane's usual ones for this time of the week, for example 0.2. Empty: 0.3 where the lane has usual shares when the stage starts. 1: anything.", null=True, validators=[django.core.validators.MinValueValidator(0.01), django.core.validators.MaxValueValidator(1.0)], verbose_name="most shift of a result's share")),
+                    ('max_wrong_ratio', models.FloatField(blank=True, help_text='A larger share of wrong results than this puts the lane on hold. Empty: 0.2 where the lane has known answers when the stage starts. 1: they are sent, and however many are wrong nothing follows.', null=True, validators=[django.core.validators.MinValueValidator(0.0), django.core.validators.MaxValueValidator(1.0)], verbose_name='most wrong known answers')),
                 ],
                 options={
                     'verbose_name': 'stage',
@@ -435,7 +458,7 @@ class Migration(migrations.Migration):
                 name='Item',
                 fields=[
                     ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                    ('kind', models.CharField(choices=[('manual', 'the model handed it over'), ('dead', 'DEAD before a result'), ('urgent', 'for people at once'), ('pulled', "taken out of the machine's hands"), ('recalled', 'decision recalled'), ('blind', 'blind check of the model')], max_length=10)),
+                    ('kind', models.CharField(choices=[('manual', 'the model handed it over'), ('dead', 'DEAD before a result'), ('urgent', 'for people at once'), ('pulled', "taken out of the machine's hands"), ('recalled', 'decision recalled'), ('blind', 'blind check of the model'), ('second', 'second look'), ('disputed', 'two people decided differently'), ('correction', 'correction of a decision'), ('appeal', 'appeal against a decision')], max_length=10)),
                     ('cause', models.CharField(max_length=40)),
                     ('params', models.JSONField(db_default=models.Value({}, models.JSONField()), default=dict)),
                     ('severity', models.PositiveSmallIntegerField()),
@@ -445,18 +468,20 @@ class Migration(migrations.Migration):
                     ('taken_until', models.DateTimeField(null=True)),
                     ('opened_at', models.DateTimeField()),
                     ('closed_at', models.DateTimeField(null=True)),
-                    ('closed_as', models.CharField(choices=[('decided', 'decided'), ('requeued', 'requeued'), ('superseded', 'superseded'), ('withdrawn', 'withdrawn'), ('checked', 'checked'), ('recalled', 'decision recalled')], max_length=10, null=True)),
+                    ('closed_as', models.CharField(choices=[('decided', 'decided'), ('requeued', 'requeued'), ('superseded', 'superseded'), ('withdrawn', 'withdrawn'), ('checked', 'checked'), ('recalled', 'decision recalled'), ('taken_back', 'decision taken back'), ('appealed', 'an appeal came in')], max_length=10, null=True)),
                     ('taken_by', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                     ('job', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='items', to='queue_core.job')),
                     ('lane', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='items', to='queue_core.lane')),
                     ('ticket', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='items', to='queue_core.ticket')),
                     ('queued_at', models.DateTimeField(help_text="The job's: since when its ticket waits. No requeue moves it while the item is open.", null=True)),
+                    ('for_leads', models.BooleanField(db_default=False, default=False)),
                 ],
                 options={
                     'verbose_name': 'item',
                     'verbose_name_plural': 'items',
                     'indexes': [models.Index(condition=models.Q(('closed_at__isnull', True)), fields=['lane', '-severity', 'deadline', 'id'], name='item_open'), models.Index(condition=models.Q(('closed_at__isnull', True)), fields=['lane', 'opened_at'], name='item_oldest'), models.Index(condition=models.Q(('closed_at__isnull', False)), fields=['lane', 'closed_at'], name='item_closed'), models.Index(fields=['job'], name='item_job'), models.Index(condition=models.Q(('closed_at__isnull', True), models.Q(('kind', 'blind'), _negated=True)), fields=['lane', 'queued_at'], name='item_longest')],
                     'constraints': [models.UniqueConstraint(condition=models.Q(('closed_at__isnull', True)), fields=('job',), name='item_open_once_a_job'), models.CheckConstraint(condition=models.Q(models.Q(('closed_as__isnull', True), ('closed_at__isnull', True)), models.Q(('closed_as__isnull', False), ('closed_at__isnull', False), ('taken_by__isnull', True)), _connector='OR'), name='item_end_when_closed'), models.CheckConstraint(condition=models.Q(models.Q(('taken_by__isnull', True), ('taken_until__isnull', True)), models.Q(('taken_by__isnull', False), ('taken_until__isnull', False)), _connector='OR'), name='item_taken_by_somebody_until_a_time')],
+                    'permissions': [('lead_desk', "May decide what was escalated, correct decisions and see the desk's figures"), ('view_person_figures', "May see the desk's figures per person"), ('appeal_decision', 'May enter an appeal against a decision')],
                 },
             ),
             migrations.CreateModel(
@@ -468,7 +493,7 @@ class Migration(migrations.Migration):
                     ('taken_at', models.DateTimeField()),
                     ('until', models.DateTimeField()),
                     ('ended_at', models.DateTimeField(null=True)),
-                    ('ended_as', models.CharField(choices=[('decided', 'decided'), ('requeued', 'requeued'), ('given_back', 'given back'), ('handed_over', 'handed over'), ('expired', 'time was over'), ('item_closed', 'item closed'), ('checked', 'checked')], max_length=12, null=True)),
+                    ('ended_as', models.CharField(choices=[('decided', 'decided'), ('requeued', 'requeued'), ('given_back', 'given back'), ('handed_over', 'handed over'), ('expired', 'time was over'), ('item_closed', 'item closed'), ('checked', 'checked'), ('skipped', 'skipped'), ('escalated', 'escalated to a lead')], max_length=12, null=True)),
                     ('person', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                     ('item', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='assignments', to='queue_core.item')),
                 ],
@@ -539,7 +564,7 @@ class Migration(migrations.Migration):
                     ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                     ('revision', models.CharField(max_length=200)),
                     ('verdict', models.CharField(choices=[('APPROVED', 'approved'), ('REJECTED', 'rejected')], max_length=8, null=True)),
-                    ('why', models.CharField(choices=[('first', 'first decision'), ('second_look', 'second look'), ('correction', 'correction'), ('appeal', 'appeal'), ('recall', 'recall')], db_default='first', default='first', max_length=12)),
+                    ('why', models.CharField(choices=[('first', 'first decision'), ('second_look', 'second look'), ('correction', 'correction'), ('appeal', 'appeal'), ('recall', 'recall'), ('taken_back', 'taken back')], db_default='first', default='first', max_length=12)),
                     ('note', models.TextField(blank=True, db_default='', default='', max_length=4000)),
                     ('source_kind', models.CharField(choices=[('own_detection', 'own detection'), ('user_notice', 'user notice'), ('trusted_flagger', 'trusted flagger'), ('authority_order', 'authority order'), ('appeal', 'appeal')], max_length=20)),
                     ('automation', models.CharField(choices=[('wholly', 'wholly automated'), ('partly', 'partly automated'), ('none', 'not automated')], max_length=8)),
@@ -555,12 +580,13 @@ class Migration(migrations.Migration):
                     ('reason_code', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='queue_core.reasoncode')),
                     ('run', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='queue_core.stagerun')),
                     ('ticket', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='decisions', to='queue_core.ticket')),
+                    ('reason_version', models.PositiveIntegerField(help_text="The reason code's, when a person decided by it. The model's follows from the time.", null=True)),
                 ],
                 options={
                     'verbose_name': 'decision',
                     'verbose_name_plural': 'decisions',
-                    'indexes': [models.Index(fields=['lane', 'decided_at'], name='decision_lane_time')],
-                    'constraints': [models.UniqueConstraint(condition=models.Q(('replaces__isnull', True)), fields=('ticket', 'revision'), name='decision_first_once_a_revision'), models.UniqueConstraint(condition=models.Q(('attempt__isnull', False)), fields=('job',), name='decision_by_the_machine_once_a_job'), models.CheckConstraint(condition=models.Q(models.Q(('assignment__isnull', True), ('attempt__isnull', True), ('verdict__isnull', True), ('why', 'recall')), models.Q(models.Q(('why', 'recall'), _negated=True), ('verdict__isnull', False), models.Q(models.Q(('assignment__isnull', True), ('attempt__isnull', False)), models.Q(('assignment__isnull', False), ('attempt__isnull', True), ('person__isnull', False)), _connector='OR')), _connector='OR'), name='decision_by_one_attempt_or_one_person'), models.CheckConstraint(condition=models.Q(models.Q(('verdict', 'REJECTED'), _negated=True), ('reason_code__isnull', False), _connector='OR'), name='decision_to_reject_has_a_ground'), models.CheckConstraint(condition=models.Q(models.Q(('replaces__isnull', True), ('why', 'first')), models.Q(models.Q(('why', 'first'), _negated=True), ('replaces__isnull', False)), _connector='OR'), name='decision_first_replaces_nothing')],
+                    'indexes': [models.Index(fields=['lane', 'decided_at'], name='decision_lane_time'), models.Index(condition=models.Q(('assignment__isnull', False)), fields=['lane', 'decided_at'], name='decision_by_people')],
+                    'constraints': [models.UniqueConstraint(condition=models.Q(('replaces__isnull', True)), fields=('ticket', 'revision'), name='decision_first_once_a_revision'), models.UniqueConstraint(condition=models.Q(('attempt__isnull', False)), fields=('job',), name='decision_by_the_machine_once_a_job'), models.CheckConstraint(condition=models.Q(models.Q(('verdict', 'REJECTED'), _negated=True), ('reason_code__isnull', False), _connector='OR'), name='decision_to_reject_has_a_ground'), models.CheckConstraint(condition=models.Q(models.Q(('replaces__isnull', True), ('why', 'first')), models.Q(models.Q(('why', 'first'), _negated=True), ('replaces__isnull', False)), _connector='OR'), name='decision_first_replaces_nothing'), models.CheckConstraint(condition=models.Q(models.Q(('assignment__isnull', True), ('attempt__isnull', True), ('verdict__isnull', True), ('why', 'recall')), models.Q(('assignment__isnull', True), ('attempt__isnull', True), ('person__isnull', False), ('why', 'taken_back')), models.Q(models.Q(('why__in', ['recall', 'taken_back']), _negated=True), ('verdict__isnull', False), models.Q(models.Q(('assignment__isnull', True), ('attempt__isnull', False)), models.Q(('assignment__isnull', False), ('attempt__isnull', True), ('person__isnull', False)), _connector='OR')), _connector='OR'), name='decision_by_one_attempt_or_one_person')],
                 },
             ),
             migrations.CreateModel(
@@ -577,11 +603,12 @@ class Migration(migrations.Migration):
                     ('decision', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='messages', to='queue_core.decision')),
                     ('lane', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='queue_core.lane')),
                     ('ticket', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='messages', to='queue_core.ticket')),
+                    ('not_before', models.DateTimeField(help_text='Until then whoever decided may take it back: the relay gives it no number.', null=True)),
                 ],
                 options={
                     'verbose_name': 'message',
                     'verbose_name_plural': 'messages',
-                    'indexes': [models.Index(condition=models.Q(('state', 'kept_back')), fields=['lane', 'decision'], name='message_kept_back'), models.Index(condition=models.Q(('number__isnull', True), ('state', 'ready'), models.Q(('kind', 'endpoint.test'), _negated=True)), fields=['id'], name='message_to_number')],
+                    'indexes': [models.Index(condition=models.Q(('state', 'kept_back')), fields=['lane', 'decision'], name='message_kept_back'), models.Index(condition=models.Q(('number__isnull', True), ('state', 'ready'), models.Q(('kind', 'endpoint.test'), _negated=True)), fields=['id'], name='message_to_number'), models.Index(condition=models.Q(('not_before__isnull', False), ('number__isnull', True), ('state', 'ready')), fields=['not_before'], name='message_not_before')],
                     'constraints': [models.UniqueConstraint(fields=('ticket', 'seq'), name='message_seq_once_a_ticket'), models.UniqueConstraint(condition=models.Q(('kind', 'decision')), fields=('decision',), name='message_once_a_decision'), models.CheckConstraint(condition=models.Q(models.Q(('seq__isnull', True), ('ticket__isnull', True)), models.Q(('seq__gte', 1), ('seq__isnull', False), ('ticket__isnull', False)), _connector='OR'), name='message_of_a_ticket_has_a_seq'), models.CheckConstraint(condition=models.Q(models.Q(('kind', 'decision'), _negated=True), ('decision__isnull', False), _connector='OR'), name='message_names_its_decision')],
                 },
             ),
@@ -891,6 +918,7 @@ class Migration(migrations.Migration):
                     ('sender', models.UUIDField(editable=False, help_text='the one task that sends to it', null=True)),
                     ('sender_until', models.DateTimeField(editable=False, null=True)),
                     ('changed_state_by', models.ForeignKey(editable=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                    ('changed_state_key', models.ForeignKey(editable=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='queue_core.apikey')),
                 ],
                 options={
                     'verbose_name': 'endpoint',
@@ -977,8 +1005,328 @@ class Migration(migrations.Migration):
                     'verbose_name_plural': 'marks of the relay',
                 },
             ),
+            migrations.CreateModel(
+                name='LaneRole',
+                fields=[
+                    ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                    ('person', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='lane_roles', to=settings.AUTH_USER_MODEL, verbose_name='person')),
+                    ('role', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='auth.group', verbose_name='role')),
+                    ('lane', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='queue_core.lane', verbose_name='lane')),
+                ],
+                options={
+                    'verbose_name': 'role on a lane',
+                    'verbose_name_plural': 'roles on lanes',
+                    'constraints': [models.UniqueConstraint(fields=('person', 'lane', 'role'), name='lane_role_once')],
+                },
+            ),
+            migrations.CreateModel(
+                name='PreservationHold',
+                fields=[
+                    ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                    ('ticket', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='preservation_holds', to='queue_core.ticket')),
+                    ('authority', models.CharField(max_length=120)),
+                    ('reference', models.CharField(max_length=120)),
+                    ('reason', models.CharField(max_length=500)),
+                    ('placed_at', models.DateTimeField()),
+                    ('placed_by', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                    ('until', models.DateTimeField()),
+                    ('lifted_at', models.DateTimeField(null=True)),
+                    ('lifted_by', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                    ('lifted_reason', models.CharField(blank=True, db_default='', default='', max_length=500)),
+                ],
+                options={
+                    'verbose_name': 'preservation hold',
+                    'verbose_name_plural': 'preservation holds',
+                    'indexes': [models.Index(fields=['ticket', '-id'], name='preservation_ticket')],
+                    'constraints': [models.CheckConstraint(condition=models.Q(('until__gt', models.F('placed_at'))), name='preservation_ends_after_it_begins'), models.CheckConstraint(condition=models.Q(models.Q(('lifted_at__isnull', True), ('lifted_by__isnull', True), ('lifted_reason', '')), models.Q(('lifted_at__isnull', False), ('lifted_by__isnull', False), models.Q(('lifted_reason', ''), _negated=True)), _connector='OR'), name='preservation_lifted_by_somebody_who_says_why')],
+                },
+            ),
+            migrations.CreateModel(
+                name='EvidenceReport',
+                fields=[
+                    ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                    ('evidence', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='reports', to='queue_core.evidence')),
+                    ('authority', models.CharField(max_length=120)),
+                    ('reference', models.CharField(max_length=120)),
+                    ('reported_at', models.DateTimeField()),
+                    ('reported_by', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ],
+                options={
+                    'verbose_name': 'report to an authority',
+                    'verbose_name_plural': 'reports to authorities',
+                    'constraints': [models.UniqueConstraint(fields=('evidence', 'authority', 'reference'), name='evidence_report_once')],
+                },
+            ),
+            migrations.CreateModel(
+                name='Appeal',
+                fields=[
+                    ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                    ('statement', models.TextField(blank=True, default='', max_length=4000)),
+                    ('received_at', models.DateTimeField()),
+                    ('decision', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='appeal', to='queue_core.decision')),
+                    ('item', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='appeal', to='queue_core.item')),
+                    ('lane', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='queue_core.lane')),
+                    ('ticket', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='appeals', to='queue_core.ticket')),
+                ],
+                options={
+                    'verbose_name': 'appeal',
+                    'verbose_name_plural': 'appeals',
+                    'indexes': [models.Index(fields=['lane', 'received_at'], name='appeal_lane_time')],
+                },
+            ),
+            migrations.CreateModel(
+                name='ItemPass',
+                fields=[
+                    ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                    ('passed_as', models.CharField(choices=[('skipped', 'skipped'), ('handed_over', 'handed over'), ('escalated', 'escalated to a lead')], max_length=12)),
+                    ('reason', models.TextField(blank=True, default='', max_length=500)),
+                    ('at', models.DateTimeField()),
+                    ('item', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='passes', to='queue_core.item')),
+                    ('lane', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='queue_core.lane')),
+                    ('person', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                    ('to', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ],
+                options={
+                    'verbose_name': 'passing on of an item',
+                    'verbose_name_plural': 'items passed on',
+                    'indexes': [models.Index(fields=['lane', 'at'], name='item_pass_lane'), models.Index(fields=['person', 'at'], name='item_pass_person')],
+                    'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('passed_as', 'handed_over'), ('to__isnull', False)), models.Q(models.Q(('passed_as', 'handed_over'), _negated=True), ('to__isnull', True)), _connector='OR'), name='item_pass_to_somebody_when_handed_over')],
+                },
+            ),
+            migrations.CreateModel(
+                name='ReasonCodeVersion',
+                fields=[
+                    ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                    ('version', models.PositiveIntegerField()),
+                    ('title', models.CharField(max_length=120)),
+                    ('clause', models.CharField(blank=True, default='', max_length=200)),
+                    ('public_text', models.TextField(blank=True, default='', max_length=2000)),
+                    ('made_at', models.DateTimeField(help_text='None: from before versions were kept.', null=True)),
+                    ('ground', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='versions', to='queue_core.reasoncode')),
+                ],
+                options={
+                    'verbose_name': 'version of a reason code',
+                    'verbose_name_plural': 'versions of reason codes',
+                    'constraints': [models.UniqueConstraint(fields=('ground', 'version'), name='reason_code_version_once')],
+                },
+            ),
+            migrations.CreateModel(
+                name='SecondLook',
+                fields=[
+                    ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                    ('verdict', models.CharField(choices=[('APPROVED', 'approved'), ('REJECTED', 'rejected')], max_length=8)),
+                    ('note', models.TextField(blank=True, default='', max_length=4000)),
+                    ('agrees', models.BooleanField()),
+                    ('looked_at', models.DateTimeField()),
+                    ('assignment', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='second_look', to='queue_core.assignment')),
+                    ('decision', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='second_look', to='queue_core.decision')),
+                    ('item', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='second_look', to='queue_core.item')),
+                    ('lane', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='queue_core.lane')),
+                    ('person', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                    ('reason_code', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='queue_core.reasoncode')),
+                ],
+                options={
+                    'verbose_name': 'second look',
+                    'verbose_name_plural': 'second looks',
+                    'indexes': [models.Index(fields=['lane', 'looked_at'], name='second_look_lane_time')],
+                },
+            ),
+            migrations.CreateModel(
+                name='BulkAct',
+                fields=[
+                    ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                    ('kind', models.CharField(choices=[('requeue', 'requeue'), ('pull', "take out of the machine's hands"), ('move_deadlines', 'move service deadlines'), ('hand_over', 'hand over'), ('escalate', 'escalate'), ('reject', 'reject unseen')], max_length=16)),
+                    ('selection', models.JSONField(help_text='what was asked for: a filter, or that rows were ticked')),
+                    ('left_out', models.JSONField(default=dict, help_text='how many of the selection were left out, by why')),
+                    ('is_capped', models.BooleanField(default=False)),
+                    ('previewed_at', models.DateTimeField()),
+                    ('terms', models.JSONField(default=dict)),
+                    ('reason', models.CharField(blank=True, default='', max_length=500)),
+                    ('confirmed_at', models.DateTimeField(null=True)),
+                    ('seconded_at', models.DateTimeField(null=True)),
+                    ('begun_at', models.DateTimeField(null=True)),
+                    ('worked_at', models.DateTimeField(null=True)),
+                    ('stopped_at', models.DateTimeField(null=True)),
+                    ('ended_at', models.DateTimeField(null=True)),
+                    ('by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                    ('reason_code', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='queue_core.reasoncode')),
+                    ('seconded_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                    ('stopped_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ],
+                options={
+                    'verbose_name': 'bulk act',
+                    'verbose_name_plural': 'bulk acts',
+                    'permissions': [('reject_in_bulk', 'May reject items in bulk, with a second person')],
+                    'indexes': [models.Index(condition=models.Q(('confirmed_at__isnull', False), ('ended_at__isnull', True)), fields=['id'], name='bulk_act_under_way'), models.Index(condition=models.Q(('confirmed_at__isnull', True)), fields=['previewed_at'], name='bulk_act_preview')],
+                    'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('begun_at__isnull', True), ('confirmed_at__isnull', True), ('stopped_at__isnull', True), ('ended_at__isnull', True)), models.Q(('confirmed_at__isnull', False), models.Q(('reason', ''), _negated=True)), _connector='OR'), name='bulk_act_with_a_reason_when_confirmed'), models.CheckConstraint(condition=models.Q(models.Q(('stopped_at__isnull', True), ('stopped_by__isnull', True)), models.Q(('stopped_at__isnull', False), ('stopped_by__isnull', False)), _connector='OR'), name='bulk_act_stopped_by_somebody'), models.CheckConstraint(condition=models.Q(models.Q(('seconded_at__isnull', True), ('seconded_by__isnull', True)), models.Q(('confirmed_at__isnull', False), ('seconded_at__isnull', False), ('seconded_by__isnull', False), models.Q(('seconded_by', models.F('by')), _negated=True)), _connector='OR'), name='bulk_act_seconded_by_another'), models.CheckConstraint(condition=models.Q(models.Q(('kind', 'reject'), _negated=True), ('confirmed_at__isnull', True), models.Q(('reason_code__isnull', False), models.Q(('begun_at__isnull', True), ('seconded_at__isnull', False), _connector='OR')), _connector='OR'), name='bulk_act_rejects_with_a_ground_and_a_second')],
+                },
+            ),
+            migrations.CreateModel(
+                name='BulkEntry',
+                fields=[
+                    ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                    ('place', models.PositiveIntegerField()),
+                    ('fence', models.BigIntegerField()),
+                    ('item_fence', models.BigIntegerField(null=True)),
+                    ('deadline', models.DateTimeField()),
+                    ('severity', models.PositiveSmallIntegerField()),
+                    ('is_sample', models.BooleanField(db_default=False, default=False)),
+                    ('outcome', models.CharField(choices=[('done', 'done'), ('changed', 'changed since the preview: left as it is'), ('taken', 'somebody has it: left to them'), ('not_allowed', 'not possible in its state'), ('moved_before', 'its deadline was moved before: not moved again'), ('not_later', 'its own deadline is later already'), ('too_late', 'the new deadline passed before its turn came'), ('hands_full', 'the person holds as many items as allowed'), ('no_right', 'the right to it was lost meanwhile'), ('failed', 'failed: nothing was changed'), ('sampled', 'in the sample: decided by a person for itself'), ('stopped', 'stopped before its turn')], max_length=16, null=True)),
+                    ('fault', models.CharField(blank=True, db_default='', default='', max_length=200)),
+                    ('at', models.DateTimeField(null=True)),
+                    ('act', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='entries', to='queue_core.bulkact')),
+                    ('item', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='queue_core.item')),
+                    ('job', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='queue_core.job')),
+                ],
+                options={
+                    'verbose_name': 'entry of a bulk act',
+                    'verbose_name_plural': 'entries of bulk acts',
+                    'indexes': [models.Index(condition=models.Q(('outcome__isnull', True)), fields=['act', 'place'], name='bulk_entry_pending')],
+                    'constraints': [models.UniqueConstraint(fields=('act', 'place'), name='bulk_entry_once_a_place'), models.UniqueConstraint(fields=('act', 'job'), name='bulk_entry_once_a_job'), models.CheckConstraint(condition=models.Q(models.Q(('item__isnull', True), ('item_fence__isnull', True)), models.Q(('item__isnull', False), ('item_fence__isnull', False)), _connector='OR'), name='bulk_entry_item_with_its_fence'), models.CheckConstraint(condition=models.Q(models.Q(('at__isnull', True), ('outcome__isnull', True)), models.Q(('at__isnull', False), ('outcome__isnull', False)), _connector='OR'), name='bulk_entry_time_when_done')],
+                },
+            ),
+            migrations.CreateModel(
+                name='ApiKey',
+                fields=[
+                    ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                    ('name', models.CharField(max_length=64, unique=True, validators=[django.core.validators.RegexValidator('\\A[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?\\Z', 'Use 1 to 64 lower-case letters, digits and hyphens; begin and end with a letter or digit.')], verbose_name='name')),
+                    ('prefix', models.CharField(editable=False, max_length=16, unique=True, verbose_name='begins with')),
+                    ('digest', models.CharField(editable=False, max_length=64)),
+                    ('scopes', models.JSONField(default=list, verbose_name='scopes')),
+                    ('source', models.CharField(blank=True, default='', help_text='The key sends and reads tickets of this source only. Empty: of any, which each call names.', max_length=64, verbose_name='source')),
+                    ('lanes', models.JSONField(blank=True, default=list, help_text='None chosen: all lanes.', verbose_name='lanes')),
+                    ('rate', models.PositiveIntegerField(default=1200, help_text='A call that sends many tickets at once is one call.', validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(60000)], verbose_name='calls per minute')),
+                    ('expires_at', models.DateTimeField(blank=True, help_text='Empty: it does not.', null=True, verbose_name='expires')),
+                    ('version', models.PositiveIntegerField(default=1, editable=False)),
+                    ('made_at', models.DateTimeField(editable=False, verbose_name='made')),
+                    ('revoked_at', models.DateTimeField(editable=False, null=True, verbose_name='revoked')),
+                    ('made_by', models.ForeignKey(editable=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='made by')),
+                    ('revoked_by', models.ForeignKey(editable=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='revoked by')),
+                ],
+                options={
+                    'verbose_name': 'API key',
+                    'verbose_name_plural': 'API keys',
+                    'ordering': ['name'],
+                    'constraints': [models.CheckConstraint(condition=models.Q(('rate__gte', 1), ('rate__lte', 60000)), name='apikey_rate_in_bounds', violation_error_message='A key may make 1 to 60,000 calls per minute.'), models.CheckConstraint(condition=models.Q(models.Q(('name', ''), _negated=True), models.Q(('prefix', ''), _negated=True), models.Q(('digest', ''), _negated=True)), name='apikey_is_named')],
+                },
+            ),
+            migrations.CreateModel(
+                name='ApiKeyUse',
+                fields=[
+                    ('key', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='use', serialize=False, to='queue_core.apikey')),
+                    ('free_at', models.DateTimeField()),
+                    ('last_used_at', models.DateTimeField(null=True)),
+                    ('last_address', models.GenericIPAddressField(null=True)),
+                ],
+                options={
+                    'verbose_name': 'use of an API key',
+                    'verbose_name_plural': 'uses of API keys',
+                },
+            ),
+            migrations.CreateModel(
+                name='ImportRun',
+                fields=[
+                    ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                    ('name', models.CharField(max_length=200)),
+                    ('kind', models.CharField(max_length=6)),
+                    ('encoding', models.CharField(max_length=40)),
+                    ('size', models.BigIntegerField()),
+                    ('digest', models.CharField(max_length=64)),
+                    ('source', models.CharField(max_length=64)),
+                    ('revision', models.CharField(blank=True, max_length=64)),
+                    ('delimiter', models.CharField(blank=True, max_length=1)),
+                    ('mapping', models.JSONField(db_default=models.Value({}, models.JSONField()), default=dict)),
+                    ('header', models.JSONField(null=True)),
+                    ('state', models.CharField(choices=[('uploaded', 'uploaded'), ('checking', 'dry run'), ('checked', 'tried dry'), ('importing', 'importing'), ('done', 'imported'), ('stopped', 'stopped'), ('discarded', 'discarded'), ('failed', 'failed')], max_length=9)),
+                    ('uploaded_at', models.DateTimeField()),
+                    ('asked_at', models.DateTimeField()),
+                    ('taken_at', models.DateTimeField(null=True)),
+                    ('moved_at', models.DateTimeField(null=True)),
+                    ('ended_at', models.DateTimeField(null=True)),
+                    ('held_by', models.CharField(blank=True, max_length=200)),
+                    ('held_until', models.DateTimeField(null=True)),
+                    ('takes', models.PositiveSmallIntegerField(db_default=0, default=0)),
+                    ('place', models.BigIntegerField(db_default=0, default=0)),
+                    ('line', models.BigIntegerField(db_default=0, default=0)),
+                    ('counts', models.JSONField(db_default=models.Value({}, models.JSONField()), default=dict)),
+                    ('foretold', models.JSONField(null=True)),
+                    ('fault', models.CharField(blank=True, max_length=500)),
+                    ('is_emptied', models.BooleanField(db_default=False, default=False)),
+                    ('by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                    ('lane', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='queue_core.lane')),
+                ],
+                options={
+                    'verbose_name': 'import of tickets',
+                    'verbose_name_plural': 'imports of tickets',
+                    'permissions': [('import_tickets', 'Can import files of tickets')],
+                    'default_permissions': (),
+                    'indexes': [models.Index(condition=models.Q(('ended_at__isnull', True)), fields=['id'], name='import_open'), models.Index(condition=models.Q(('is_emptied', False)), fields=['id'], name='import_full'), models.Index(fields=['by', '-id'], name='import_by')],
+                    'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('ended_at__isnull', False), ('state__in', ('done', 'stopped', 'discarded', 'failed'))), models.Q(models.Q(('state__in', ('done', 'stopped', 'discarded', 'failed')), _negated=True), ('ended_at__isnull', True)), _connector='OR'), name='import_ended_has_its_time'), models.CheckConstraint(condition=models.Q(('place__gte', 0), ('place__lte', models.F('size'))), name='import_within_file')],
+                },
+            ),
+            migrations.CreateModel(
+                name='ImportRefusal',
+                fields=[
+                    ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                    ('line', models.BigIntegerField()),
+                    ('field', models.CharField(blank=True, max_length=64)),
+                    ('reason', models.TextField()),
+                    ('outcome', models.CharField(max_length=20)),
+                    ('raw', models.BinaryField(null=True)),
+                    ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='refusals', to='queue_core.importrun')),
+                ],
+                options={
+                    'verbose_name': 'refused line',
+                    'verbose_name_plural': 'refused lines',
+                    'default_permissions': (),
+                    'constraints': [models.UniqueConstraint(fields=('run', 'line'), name='import_refusal_once_a_line')],
+                },
+            ),
+            migrations.CreateModel(
+                name='ImportPart',
+                fields=[
+                    ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                    ('number', models.PositiveIntegerField()),
+                    ('content', models.BinaryField()),
+                    ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='parts', to='queue_core.importrun')),
+                ],
+                options={
+                    'verbose_name': 'part of a file',
+                    'verbose_name_plural': 'parts of files',
+                    'default_permissions': (),
+                    'constraints': [models.UniqueConstraint(fields=('run', 'number'), name='import_part_once')],
+                },
+            ),
+            migrations.CreateModel(
+                name='ImportForeseen',
+                fields=[
+                    ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                    ('name', models.CharField(max_length=32)),
+                    ('current', models.CharField(max_length=200)),
+                    ('revisions', models.JSONField()),
+                    ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='foreseen', to='queue_core.importrun')),
+                ],
+                options={
+                    'verbose_name': 'ticket foreseen by a dry run',
+                    'verbose_name_plural': 'tickets foreseen by a dry run',
+                    'default_permissions': (),
+                    'constraints': [models.UniqueConstraint(fields=('run', 'name'), name='import_foreseen_once')],
+                },
+            ),
         ]),
         migrations.RunSQL(GUARDS, NO_GUARDS),
+        migrations.RunSQL(
+            [
+                f"ALTER TABLE {table} DROP CONSTRAINT {name};"
+                f" CREATE UNIQUE INDEX {name} ON {table} ({column}) WHERE {column} IS NOT NULL;"
+                for name, (table, column) in SPARSE.items()
+            ],
+            migrations.RunSQL.noop,
+        ),
+        migrations.RunSQL(
+            [f"ALTER TABLE {table} SET (fillfactor = {share})" for table, share in ROOM.items()],
+            migrations.RunSQL.noop,
+        ),
         # Written and emptied all the time: its dead rows must not lie about until a fifth of a small table is dead.
         migrations.RunSQL(
             "ALTER TABLE queue_core_figurechange SET (autovacuum_vacuum_scale_factor = 0,"

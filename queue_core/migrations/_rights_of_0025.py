@@ -1,14 +1,20 @@
-"""The four roles with the rights that 0002 to 0018 gave them, and the first reason codes. A copy of what these say."""
+"""The five roles with the rights that 0002 to 0025 gave them, and the first reason codes. A copy of what these say."""
+
+from itertools import chain
 
 from django.conf import settings
 
 VIEWER = ["view_board"]
-REVIEWER = [*VIEWER, "view_evidence", "decide_item", "requeue_item", "pull_job", "hold_lane"]
+REVIEWER = [*VIEWER, "view_evidence", "decide_item", "requeue_item", "pull_job", "hold_lane", "appeal_decision"]
+SPECIALIST = [*VIEWER, "view_evidence", "view_restricted", "report_evidence", "preserve_evidence"]
 LEAD = [
     *REVIEWER, "raise_stage", "override_guardrail", "force_policy", "move_deadlines", "manage_outage",
-    "recall_decision", "manage_deliveries", "view_auditentry",
+    "recall_decision", "manage_deliveries", "view_auditentry", "import_tickets", "lead_desk",
 ]
-ROLES = {"viewer": VIEWER, "reviewer": REVIEWER, "lead": LEAD, "administrator": LEAD}
+ADMINISTRATOR = [*LEAD, "reject_in_bulk", "view_person_figures", "preserve_evidence", "erase_evidence"]
+ROLES = {
+    "viewer": VIEWER, "reviewer": REVIEWER, "specialist": SPECIALIST, "lead": LEAD, "administrator": ADMINISTRATOR,
+}
 #: Of the admin: the model's app and name, and what may be done with it.
 ADMIN = [
     ("queue_core", "lane", ["view", "add", "change"]),
@@ -22,9 +28,13 @@ ADMIN = [
     ("queue_core", "alerthook", ["view", "add", "change"]),
     ("queue_core", "knownanswer", ["view", "add", "change"]),
     ("queue_core", "endpoint", ["view", "add", "change"]),
+    ("queue_core", "apikey", ["view", "add", "change"]),
 ]
 #: The model that a right stands at, where it is not the lane.
-STANDS_AT = {"manage_deliveries": "endpoint", "view_auditentry": "auditentry"}
+STANDS_AT = {
+    "manage_deliveries": "endpoint", "view_auditentry": "auditentry", "lead_desk": "item", "view_person_figures": "item",
+    "appeal_decision": "item", "reject_in_bulk": "bulkact", "import_tickets": "importrun",
+}
 
 CODES = [
     (
@@ -59,7 +69,7 @@ def make_roles(apps, schema_editor):
     Group = apps.get_model("auth", "Group")
     rights = {role: [("queue_core", STANDS_AT.get(name, "lane"), name) for name in names] for role, names in ROLES.items()}
     rights["administrator"] += [(app, model, f"{act}_{model}") for app, model, acts in ADMIN for act in acts]
-    made = {right: _permission(apps, *right) for right in dict.fromkeys(rights["administrator"])}
+    made = {right: _permission(apps, *right) for right in dict.fromkeys(chain(*rights.values()))}
     for role, named in rights.items():
         group, _is_new = Group.objects.get_or_create(name=role)
         group.permissions.add(*[made[right] for right in named])
@@ -71,11 +81,13 @@ def remove_roles(apps, schema_editor):
 
 
 def make_codes(apps, schema_editor):
+    """Each with its first version, which stays as it was told."""
     ReasonCode = apps.get_model("queue_core", "ReasonCode")
+    Version = apps.get_model("queue_core", "ReasonCodeVersion")
     for code, title, clause, public_text in CODES:
-        ReasonCode.objects.get_or_create(
-            code=code, defaults={"title": title, "clause": clause, "public_text": public_text}
-        )
+        said = {"title": title, "clause": clause, "public_text": public_text}
+        ground, _is_new = ReasonCode.objects.get_or_create(code=code, defaults=said)
+        Version.objects.get_or_create(ground=ground, version=ground.version, defaults=said)
 
 
 def _permission(apps, app, model, codename):

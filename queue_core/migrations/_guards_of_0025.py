@@ -1,4 +1,4 @@
-"""The triggers that hold what no constraint can, as 0004 to 0018 left them: they compare stored rows, never a clock.
+"""The triggers that hold what no constraint can, as 0004 to 0025 left them: they compare stored rows, never a clock.
 
 They raise integrity errors, since that is what a writer that is refused has to handle.
 """
@@ -123,6 +123,12 @@ BEGIN
 END $$;
 CREATE TRIGGER queue_core_guard_evidence BEFORE UPDATE ON queue_core_evidence
   FOR EACH ROW EXECUTE FUNCTION queue_core_guard_evidence();
+CREATE TRIGGER queue_core_guard_erased BEFORE UPDATE ON queue_core_evidence
+  FOR EACH ROW WHEN (
+    OLD.erased_at IS NOT NULL AND
+    (NEW.body, NEW.digest, NEW.erased_at, NEW.erased_ground)
+      IS DISTINCT FROM (OLD.body, OLD.digest, OLD.erased_at, OLD.erased_ground))
+  EXECUTE FUNCTION queue_core_refuse('it is erased once');
 """
 
 #: First links are held by a unique index alone; only a later one could lead out of its revision.
@@ -326,10 +332,134 @@ CREATE TRIGGER queue_core_guard_named BEFORE DELETE ON queue_core_modelconnectio
   FOR EACH ROW EXECUTE FUNCTION queue_core_guard_named('connection_id');
 """
 
+#: Preservation holds and reports to authorities.
+PRESERVATION = """
+CREATE FUNCTION queue_core_guard_preservation() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF (NEW.ticket_id, NEW.authority, NEW.reference, NEW.reason, NEW.placed_at, NEW.placed_by_id, NEW.until)
+     IS DISTINCT FROM
+     (OLD.ticket_id, OLD.authority, OLD.reference, OLD.reason, OLD.placed_at, OLD.placed_by_id, OLD.until)
+     OR OLD.lifted_at IS NOT NULL AND (NEW.lifted_at, NEW.lifted_by_id, NEW.lifted_reason)
+       IS DISTINCT FROM (OLD.lifted_at, OLD.lifted_by_id, OLD.lifted_reason) THEN
+    RAISE EXCEPTION 'preservation hold %: it is lifted once, and stays as it was placed', OLD.id
+      USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER queue_core_guard_preservation BEFORE UPDATE ON queue_core_preservationhold
+  FOR EACH ROW EXECUTE FUNCTION queue_core_guard_preservation();
+CREATE TRIGGER queue_core_guard_report BEFORE UPDATE ON queue_core_evidencereport
+  FOR EACH ROW EXECUTE FUNCTION queue_core_refuse('it is written once');
+"""
+
+
+def _payload_may_go(table, name, payload, says):
+    """A trigger for rows that are written once, of which an erasure may blank one text."""
+    return f"""
+CREATE FUNCTION queue_core_guard_{name}() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF to_jsonb(NEW) - '{payload}' IS DISTINCT FROM to_jsonb(OLD) - '{payload}' OR NEW.{payload} NOT IN (OLD.{payload}, '') THEN
+    RAISE EXCEPTION '{says} %: it is written once', OLD.id USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER queue_core_guard_{name} BEFORE UPDATE ON queue_core_{table}
+  FOR EACH ROW EXECUTE FUNCTION queue_core_guard_{name}();
+"""
+
+
+PASSED_ON = _payload_may_go("itempass", "item_pass", "reason", "passing on of an item")
+SECOND_LOOKS = _payload_may_go("secondlook", "second_look", "note", "second look")
+APPEALS = _payload_may_go("appeal", "appeal", "statement", "appeal")
+
+#: What the author of a content was told stays as it was.
+VERSIONS = """
+CREATE TRIGGER queue_core_guard_ground_version BEFORE UPDATE ON queue_core_reasoncodeversion
+  FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION queue_core_refuse('it is written once');
+"""
+
+#: A preview is made and thrown away as a draft is. Once confirmed an act stays, and each of its ends is written once.
+BULK_ACTS = """
+CREATE FUNCTION queue_core_guard_bulk_act() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP = 'DELETE' THEN
+    IF OLD.confirmed_at IS NOT NULL THEN
+      RAISE EXCEPTION 'bulk act %: it is kept', OLD.id USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    RETURN OLD;
+  END IF;
+  IF (NEW.kind, NEW.selection, NEW.left_out, NEW.is_capped, NEW.by_id, NEW.previewed_at)
+       IS DISTINCT FROM (OLD.kind, OLD.selection, OLD.left_out, OLD.is_capped, OLD.by_id, OLD.previewed_at)
+     OR OLD.confirmed_at IS NOT NULL AND (NEW.confirmed_at, NEW.terms, NEW.reason, NEW.reason_code_id)
+       IS DISTINCT FROM (OLD.confirmed_at, OLD.terms, OLD.reason, OLD.reason_code_id)
+     OR OLD.seconded_at IS NOT NULL AND (NEW.seconded_at, NEW.seconded_by_id)
+       IS DISTINCT FROM (OLD.seconded_at, OLD.seconded_by_id)
+     OR OLD.begun_at IS NOT NULL AND NEW.begun_at IS DISTINCT FROM OLD.begun_at
+     OR OLD.stopped_at IS NOT NULL AND (NEW.stopped_at, NEW.stopped_by_id)
+       IS DISTINCT FROM (OLD.stopped_at, OLD.stopped_by_id)
+     OR OLD.ended_at IS NOT NULL AND NEW.ended_at IS DISTINCT FROM OLD.ended_at THEN
+    RAISE EXCEPTION 'bulk act %: it is written once', OLD.id USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER queue_core_guard_bulk_act BEFORE UPDATE OR DELETE ON queue_core_bulkact
+  FOR EACH ROW EXECUTE FUNCTION queue_core_guard_bulk_act();
+"""
+
+#: An act that is confirmed gets no entry more and loses none; what a preview saw never changes.
+BULK_ENTRIES = """
+CREATE FUNCTION queue_core_guard_bulk_entry() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP <> 'UPDATE' THEN
+    IF EXISTS (
+      SELECT FROM queue_core_bulkact a
+      WHERE a.id = (CASE TG_OP WHEN 'DELETE' THEN OLD.act_id ELSE NEW.act_id END) AND a.confirmed_at IS NOT NULL) THEN
+      RAISE EXCEPTION 'bulk act: its entries are those of the preview' USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    RETURN CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
+  END IF;
+  IF to_jsonb(NEW) - '{is_sample,outcome,fault,at}'::text[]
+       IS DISTINCT FROM to_jsonb(OLD) - '{is_sample,outcome,fault,at}'::text[]
+     OR OLD.outcome IS NOT NULL AND to_jsonb(NEW) IS DISTINCT FROM to_jsonb(OLD) THEN
+    RAISE EXCEPTION 'entry of a bulk act %: it is written once', OLD.id
+      USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER queue_core_guard_bulk_entry BEFORE INSERT OR UPDATE OR DELETE ON queue_core_bulkentry
+  FOR EACH ROW EXECUTE FUNCTION queue_core_guard_bulk_entry();
+"""
+
+#: A key is what it was made as, revoked at most once, and kept for the audit that names it.
+KEYS = """
+CREATE FUNCTION queue_core_guard_apikey() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF (NEW.prefix, NEW.digest, NEW.made_at, NEW.made_by_id)
+       IS DISTINCT FROM (OLD.prefix, OLD.digest, OLD.made_at, OLD.made_by_id)
+     OR OLD.revoked_at IS NOT NULL
+       AND (NEW.revoked_at, NEW.revoked_by_id) IS DISTINCT FROM (OLD.revoked_at, OLD.revoked_by_id) THEN
+    RAISE EXCEPTION 'API key %: it is made once and revoked once', OLD.id
+      USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER queue_core_guard_apikey BEFORE UPDATE ON queue_core_apikey
+  FOR EACH ROW EXECUTE FUNCTION queue_core_guard_apikey();
+"""
+
+#: How often refused lines are forgotten is no part of what a run was.
+IMPORTS = """
+CREATE TRIGGER queue_core_guard_import BEFORE UPDATE ON queue_core_importrun
+  FOR EACH ROW WHEN (
+    OLD.ended_at IS NOT NULL AND to_jsonb(NEW.*) - 'is_emptied' IS DISTINCT FROM to_jsonb(OLD.*) - 'is_emptied')
+  EXECUTE FUNCTION queue_core_refuse('it has ended');
+"""
+
 #: Rows that are kept for ever.
 KEPT = (
     "job", "attempt", "evidence", "decision", "auditentry", "lateanswer", "stagerun", "alertepisode", "alertnotice",
-    "knownreply", "recall", "recallentry", "blindcheck",
+    "knownreply", "recall", "recallentry", "blindcheck", "preservationhold", "evidencereport", "itempass", "secondlook",
+    "appeal", "reasoncodeversion", "apikey",
 )
 DELETIONS = """
 CREATE FUNCTION queue_core_guard_kept() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -342,7 +472,10 @@ END $$;
     for table in KEPT
 )
 
-GUARDS = [REFUSE, JOB, RESULT, ATTEMPT, EVIDENCE, DECISION, AUDIT, RUN, ALERTS, GATE, MESSAGES, NAMED, DELETIONS]
+GUARDS = [
+    REFUSE, JOB, RESULT, ATTEMPT, EVIDENCE, DECISION, AUDIT, RUN, ALERTS, GATE, MESSAGES, NAMED, PRESERVATION, PASSED_ON,
+    SECOND_LOOKS, APPEALS, VERSIONS, BULK_ACTS, BULK_ENTRIES, KEYS, IMPORTS, DELETIONS,
+]
 NO_GUARDS = "".join(
     f"DROP FUNCTION {name}() CASCADE;\n" for name in re.findall(r"CREATE FUNCTION (\w+)\(\)", "".join(GUARDS))
 )
