@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from queue_core import audit, memberships
+from queue_core.admin.kept import KeptAdmin
 from queue_core.admin.merging import MergingForm
 from queue_core.admin.versioned import person_of, tell_kept, with_loaded
 from queue_core.clock import DATABASE_CLOCK
@@ -60,7 +61,7 @@ EXPLAINED = {
     "is_staff": gettext_lazy("Whether the admin opens at all. What may be done there comes from the roles."),
     "is_superuser": gettext_lazy("Has every right on every lane without any role, and alone makes other superusers."),
     "groups": gettext_lazy(
-        "Roles on every lane, those to come too. Viewer: sees board, lanes and jobs. Reviewer: takes and decides items. "
+        "Roles on every lane, those to come too. Viewer: sees board, lanes and jobs. Reviewer: decides items. "
         "Specialist: restricted evidence and preservation holds. Lead: raises stages, puts policies into force, "
         "imports, reads the audit. Administrator: these pages, and erasing."
     ),
@@ -160,11 +161,14 @@ def _wanted(cleaned: dict[str, Any]) -> memberships.Roles:
 
 
 @admin.register(Person)
-class PersonAdmin(PersonAdminBase):
-    form = PersonForm  # type: ignore[assignment]  # of a row of any model
+class PersonAdmin(KeptAdmin, PersonAdminBase):
+    form = PersonForm
     list_display = ["username", "first_name", "last_name", "roles", "is_active", "is_staff", "last_login"]
-    list_filter = ["is_active", "is_staff", "groups"]
-    # Deleting is refused below, so that Django's own action for it is not offered.
+    list_filter = ["is_active", "is_staff", "is_superuser", "groups"]
+    instead_of_deleting = gettext_lazy(
+        "An account is never deleted, since decisions and the audit name it. Take away “Active”: that closes it."
+    )
+    # Deleting is refused, so that Django's own action for it is not offered.
     actions = ("let_in",)
     fieldsets = (
         (None, {"fields": ("username", "password")}),
@@ -208,9 +212,6 @@ class PersonAdmin(PersonAdminBase):
         # Only a superuser makes another: else every administrator could be one.
         own = super().get_readonly_fields(request, obj)
         return own if request.user.is_superuser else (*own, "is_superuser")
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # The password of a superuser is the way to be one, too.

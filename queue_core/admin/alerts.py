@@ -58,6 +58,9 @@ class HookForm(KindsForm):
 class AlertSettingsAdmin(VersionedAdmin):
     form = KindsForm
     list_display = ["lane", "number", "least_passing"]
+    list_filter = ["lane__connection"]
+    search_fields = ["lane__name", "lane__title"]
+    instead_of_deleting = gettext_lazy("This is never deleted. Choose every alert: so is a lane without it.")
     fields = ["lane", "kinds", "least_passing"]
 
     @admin.display(description=gettext_lazy("alerts"))
@@ -76,7 +79,7 @@ class AlertSubscriptionAdmin(VersionedAdmin):
     form = KindsForm
     list_display = ["person", "lane", "number"]
     list_filter = ["lane"]
-    search_fields = ["person__username"]
+    search_fields = ["person__username", "person__email", "lane__name"]
     fields = ["person", "lane", "kinds"]
 
     @admin.display(description=gettext_lazy("alerts"))
@@ -109,6 +112,10 @@ class AlertSubscriptionAdmin(VersionedAdmin):
 class AlertHookAdmin(VersionedAdmin):
     form = HookForm
     list_display = ["name", "address", "lane", "number", "is_enabled"]
+    list_filter = ["is_enabled", "lane"]
+    list_select_related = ["lane"]
+    search_fields = ["name", "address"]
+    instead_of_deleting = gettext_lazy("A webhook is never deleted, since its notices name it. Take away “Enabled”.")
     fields = ["name", "address", "secret_env", "lane", "kinds", "is_enabled"]
 
     @admin.display(description=gettext_lazy("alerts"))

@@ -60,15 +60,34 @@ class RevokeForm(forms.Form):
     )
 
 
+class StateFilter(admin.SimpleListFilter):
+    title = gettext_lazy("state")
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [
+            ("usable", gettext_lazy("usable")),
+            ("expired", gettext_lazy("expired")),
+            ("revoked", gettext_lazy("revoked")),
+        ]
+
+    def queryset(self, request: HttpRequest, queryset: models.QuerySet[Any]) -> models.QuerySet[Any]:
+        over = models.Q(expires_at__lte=DATABASE_CLOCK.now())
+        is_revoked = models.Q(revoked_at__isnull=False)
+        asked = {"usable": ~is_revoked & ~over, "expired": ~is_revoked & over, "revoked": is_revoked}
+        return queryset.filter(asked.get(self.value() or "", models.Q()))
+
+
 @admin.register(ApiKey)
 class ApiKeyAdmin(VersionedAdmin):
     form = ApiKeyForm
     list_display = ["name", "prefix", "what_for", "source", "expires_at", "revoked_at", "last_used_at"]
-    list_filter = [("revoked_at", admin.EmptyFieldListFilter)]
+    list_filter = [StateFilter, "source"]
     list_select_related = ["use"]
     search_fields = ["name", "prefix", "source"]
     readonly_fields = ["prefix", "last_used_at", "last_address", "made_at", "made_by", "revoked_at", "revoked_by"]
     fields = ["name", "scopes", "source", "lanes", "rate", "expires_at", *readonly_fields]
+    instead_of_deleting = gettext_lazy("A key is never deleted, since the audit names it. Revoke it.")
     change_form_template = "admin/queue_core/apikey/change_form.html"
 
     @admin.display(description=gettext_lazy("scopes"))

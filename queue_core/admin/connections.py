@@ -43,6 +43,9 @@ KINDS = {
 class ConnectionForm(MergingForm):
     kind = forms.ChoiceField(
         label=gettext_lazy("Kind"),
+        help_text=gettext_lazy(
+            "How the model is called, and what it can be asked. docs/connections.md tells them apart."
+        ),
         choices=lambda: [(kind, KINDS.get(kind, kind)) for kind in kinds()],
     )
 
@@ -89,8 +92,11 @@ class ConnectionForm(MergingForm):
 class ModelConnectionAdmin(VersionedAdmin):
     form = ConnectionForm
     list_display = ["name", "kind", "model", "address", "call_time_limit", "total_cap", "health_is_good"]
-    list_filter = ["kind"]
+    list_filter = ["kind", "health_is_good", "allow_restricted"]
     search_fields = ["name", "model", "address"]
+    instead_of_deleting = gettext_lazy(
+        "A connection is never deleted, since attempts name it. Name another one in its lanes, and it is not called."
+    )
     readonly_fields = ["health_is_good", "health_checked_at", "health_since", "health_detail"]
     fields = [*FIELDS, *readonly_fields]
 

@@ -78,6 +78,9 @@ class EndpointAdmin(VersionedAdmin):
     fields = [
         "name", "address", "kinds", "lanes", "time_limit", "parallel", "max_tries", *readonly_fields,
     ]  # fmt: skip
+    instead_of_deleting = gettext_lazy(
+        "An endpoint is never deleted, since deliveries name it. Retire it on the page of deliveries."
+    )
     change_form_template = "admin/queue_core/endpoint/change_form.html"
 
     def get_urls(self) -> list[URLPattern]:

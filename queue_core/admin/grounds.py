@@ -3,6 +3,7 @@ from typing import Any
 from django.contrib import admin
 from django.db import models
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
 
 from queue_core import people
 from queue_core.admin.on_lanes import OnLanesForm
@@ -23,6 +24,10 @@ class ReasonCodeAdmin(VersionedAdmin):
         "code", "title", "clause", "public_text", "is_for_rejection", "lanes", "needs_note", "needs_second_look",
         "is_active",
     ]  # fmt: skip
+
+    instead_of_deleting = gettext_lazy(
+        "A reason code is never deleted, since decisions rest on it. Take away “In use”, and nobody chooses it."
+    )
 
     def get_readonly_fields(self, request: object, obj: object = None) -> list[str]:
         # Decisions and policies name a code for ever.

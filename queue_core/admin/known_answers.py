@@ -5,7 +5,8 @@ from django.db import models
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy
 
-from queue_core.admin.versioned import ModelAdmin, VersionedAdmin
+from queue_core.admin.kept import KeptAdmin
+from queue_core.admin.versioned import VersionedAdmin
 from queue_core.models import KnownAnswer, KnownReply
 
 
@@ -16,7 +17,10 @@ class KnownAnswerAdmin(VersionedAdmin):
     list_display = ["title", "lane", "expected", "is_active"]
     list_filter = ["lane", "expected", "is_active"]
     list_select_related = ["lane"]
-    search_fields = ["title"]
+    search_fields = ["title", "text"]
+    instead_of_deleting = gettext_lazy(
+        "A known answer is never deleted, since replies name it. Take away “In use”, and it is not sent any more."
+    )
     fields = ["lane", "title", "text", "expected", "is_active"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
@@ -25,14 +29,14 @@ class KnownAnswerAdmin(VersionedAdmin):
 
 
 @admin.register(KnownReply)
-class KnownReplyAdmin(ModelAdmin):
+class KnownReplyAdmin(KeptAdmin):
     """What the models answered: to look at, not to touch."""
 
     list_display = ["asked_at", "known", "lane", "stage", "expected", "result", "right", "outcome", "latency", "model"]
-    list_filter = ["lane", "outcome", "result"]
+    list_filter = ["lane", "outcome", "result", "asked_at"]
+    search_fields = ["known__title", "model"]
     list_select_related = ["known", "lane", "run"]
     ordering = ["-asked_at", "-pk"]
-    list_per_page = 50
     show_full_result_count = False
     actions = None
 
@@ -48,9 +52,6 @@ class KnownReplyAdmin(ModelAdmin):
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         return False
 
     def has_view_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:

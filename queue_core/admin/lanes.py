@@ -139,13 +139,28 @@ class StageInline(StageInlineBase):
         return 0 if obj is not None else len(lanes.DEFAULT_STAGES) - 1
 
 
+class HoldFilter(admin.SimpleListFilter):
+    title = gettext_lazy("state")
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("running", gettext_lazy("running")), ("hold", gettext_lazy("on hold"))]
+
+    def queryset(self, request: HttpRequest, queryset: models.QuerySet[Any]) -> models.QuerySet[Any]:
+        asked = self.value()
+        return queryset if asked is None else queryset.filter(run__isnull=asked == "hold")
+
+
 @admin.register(Lane)
 class LaneAdmin(VersionedAdmin):
     form = LaneForm
     inlines = [StageInline]
     list_display = ["name", "title", "connection", "state", "cap", "max_attempts", "wait_target"]
-    list_filter = ["connection"]
+    list_filter = ["connection", HoldFilter, "two_person_rule"]
     search_fields = ["name", "title"]
+    instead_of_deleting = gettext_lazy(
+        "A lane is never deleted, since tickets, decisions and the audit name it. Put it on hold, and send it nothing."
+    )
     readonly_fields = ["state", "policy", "cap"]
     fieldsets = [
         (None, {"fields": ["name", "title", "connection", "state", "policy", "cap"]}),

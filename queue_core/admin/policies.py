@@ -13,7 +13,8 @@ from django.utils.translation import gettext_lazy
 
 from queue_core import audit
 from queue_core import policy as policies
-from queue_core.admin.versioned import ModelAdmin, ModelForm, person_of
+from queue_core.admin.kept import KeptAdmin
+from queue_core.admin.versioned import ModelForm, person_of
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.contract import lock_lane
 from queue_core.errors import ConfigurationFault, InvalidRequest
@@ -120,13 +121,17 @@ def _told(problems: tuple[Problem, ...]) -> forms.ValidationError:
 
 
 @admin.register(Policy)
-class PolicyAdmin(ModelAdmin):
+class PolicyAdmin(KeptAdmin):
     """Versions are made here and never edited. A lead puts one into force on the lane's page, with a reason."""
 
     form = PolicyForm
     change_form_template = "admin/queue_core/policy/change_form.html"
     list_display = ["lane", "version", "made_at", "made_by", "note", "in_force"]
-    list_filter = ["lane"]
+    list_filter = ["lane", "made_at"]
+    search_fields = ["note", "lane__name", "lane__title", "made_by__username"]
+    instead_of_deleting = gettext_lazy(
+        "A version is neither changed nor deleted, since decisions name it. Make another one: it begins as the newest."
+    )
     list_select_related = ["lane", "made_by"]
     readonly_fields = ["version", "made_at", "made_by"]
     actions = None
@@ -136,9 +141,6 @@ class PolicyAdmin(ModelAdmin):
         return obj.lane.policy_id == obj.pk
 
     def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         return False
 
     def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.db import models
 from django.http import HttpRequest
 from django.utils.text import get_text_list
@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from queue_core import audit, configuration
-from queue_core.admin.explained import explained
+from queue_core.admin.kept import KeptAdmin
 from queue_core.admin.merging import LOADED, MergingForm
 from queue_core.clock import DATABASE_CLOCK
 
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractUser
 
     ModelForm = forms.ModelForm[models.Model]
-    ModelAdmin = admin.ModelAdmin[models.Model]
 else:
     ModelForm = forms.ModelForm
-    ModelAdmin = admin.ModelAdmin
 
 
 def person_of(request: HttpRequest) -> "AbstractUser":
@@ -51,24 +49,16 @@ def with_loaded(fieldsets: Sequence[Any]) -> list[Any]:
     return [(title, {**options, "fields": [*options["fields"], LOADED]}), *others]
 
 
-class VersionedAdmin(ModelAdmin):
+class VersionedAdmin(KeptAdmin):
     """No delete, no save-as, no list editing; every save through `configuration`, with an audit row."""
 
     form = MergingForm
     actions = None
-    save_as = False
-    list_per_page = 50
     show_full_result_count = False
-
-    def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        return False
 
     def get_fieldsets(self, request: HttpRequest, obj: models.Model | None = None) -> Any:
         own = super().get_fieldsets(request, obj)
         return with_loaded(own) if obj is not None and self.has_change_permission(request, obj) else own
-
-    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        return super().formfield_for_dbfield(db_field, request, **{"help_text": explained(db_field), **kwargs})
 
     def save_model(self, request: HttpRequest, obj: models.Model, form: Any, change: bool) -> None:
         now = DATABASE_CLOCK.now()
