@@ -17,14 +17,6 @@ logger = logging.getLogger(__name__)
 #: How old a look may be before another is taken. A little under the schedule's pace, which jitters.
 EVERY = timedelta(seconds=8)
 TIME_LIMIT = timedelta(seconds=5)
-#: A look tells of the present no longer than this.
-LOOK_LASTS = timedelta(minutes=1)
-
-
-def model_answers(model: ModelConnection, now: datetime) -> bool | None:
-    """What the last look at the model said; None if nobody has looked lately."""
-    looked_at = model.health_checked_at
-    return None if looked_at is None or now - looked_at > LOOK_LASTS else model.health_is_good
 
 
 def ask_now(connections: QuerySet[ModelConnection]) -> None:

@@ -7,6 +7,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
+from django.db.models import Q
 
 from queue_core import audit, outbox, ramp_outages
 from queue_core.clock import Clock, is_instant
@@ -18,7 +19,7 @@ from queue_core.models.lanes import MAX_CAP
 from queue_core.ramp_checks import checked_text, require
 from queue_core.ramp_outages import EntryCode
 from queue_core.ramp_runs import end_hold, end_run
-from queue_core.states import PERSONS_HOLD_REASONS, TIMEOUT_OUTCOMES, HoldForm, HoldReason, MessageKind, RunEnd
+from queue_core.states import PERSONS_HOLD_REASONS, SILENT_OUTCOMES, HoldForm, HoldReason, MessageKind, RunEnd
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractUser
@@ -26,8 +27,12 @@ if TYPE_CHECKING:
 RIGHT = "hold_lane"
 #: Of the parameters of a person's hold: the cap at which the lane ran, where that was less than approved.
 CAP = "cap"
-#: The longest trailing streak of timeouts whose budget a hold gives back.
+#: The longest trailing streak of calls without an answer whose budget a hold gives back.
 LONGEST_STREAK = 2 * MAX_CAP
+#: Of parameters of an automatic hold: how many calls running brought no answer.
+RUNNING = "running"
+#: Holds for which the calls before them cost no ticket its budget: timeouts, or so many running that nobody answered.
+FOR_SILENCE = Q(is_automatic=True) & (Q(reason=HoldReason.AUTO_TIMEOUTS) | Q(params__has_key=RUNNING))
 #: Holds that tell of an outage of the connection; the others are changes of our own.
 OUTAGES = frozenset(
     {
@@ -97,7 +102,8 @@ def automatic(
 ) -> bool:
     """Put a locked lane on hold, if `run_id` still runs there. False: another run or a hold came first.
 
-    Running calls may still commit. A hold for timeouts gives back the budget of the run's trailing timeouts, once.
+    Running calls may still commit. A hold because nobody was answered gives back the budget of the run's trailing
+    calls without an answer, once.
     """
     if run_id is None or lane.run is None or lane.run_id != run_id:
         return False
@@ -107,10 +113,10 @@ def automatic(
     if reason in OUTAGES:
         ramp_outages.open_for(lane, reason, now=now)
     _begin(lane, hold, person=None, now=now)
-    if reason == HoldReason.AUTO_TIMEOUTS:
+    if reason == HoldReason.AUTO_TIMEOUTS or RUNNING in hold.params:
         # Jobs are locked here beside the one that the caller ended. No circle can close: every verb with many jobs
         # locks all their tickets before the first job, and the caller's ticket keeps it from both.
-        give_back_attempts(_trailing_timeouts(run))
+        give_back_attempts(_trailing_silence(run))
     return True
 
 
@@ -184,11 +190,11 @@ def _refuse(lane: Lane, clock: Clock) -> int:
     return refuse_running(lane.pk, clock=clock)
 
 
-def _trailing_timeouts(run: StageRun) -> list[int]:
-    """Ids of the timeouts that ended a run: the last of its calls, back to the first that ended otherwise."""
+def _trailing_silence(run: StageRun) -> list[int]:
+    """Ids of the calls without an answer that ended a run: the last of its calls, back to the first that had one."""
     ended = (
         Attempt.objects.filter(lane_id=run.lane_id, run=run, ended_at__gte=run.started_at, outcome__in=CALLS)
         .order_by("-ended_at", "-pk")
         .values_list("pk", "outcome")[:LONGEST_STREAK]
     )
-    return [pk for pk, _outcome in takewhile(lambda row: row[1] in TIMEOUT_OUTCOMES, ended)]
+    return [pk for pk, _outcome in takewhile(lambda row: row[1] in SILENT_OUTCOMES, ended)]

@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Min
 
 from queue_core import hold
 from queue_core.clock import Clock
@@ -20,12 +21,21 @@ from queue_core.errors import InvalidCompletion
 from queue_core.gate_lines import Figure, GateVerdict
 from queue_core.gate_lines import judge as judge_lines
 from queue_core.gate_measure import CALLS, count_calls
+from queue_core.last_look import model_answers
 from queue_core.models import Attempt, Lane, StageRun
 from queue_core.ramp_judge import AWAY, hold_if_broken, streak_reason
-from queue_core.states import TIMEOUT_OUTCOMES, AttemptOutcome, HoldReason, LeaseOutcome, LeaseToken
+from queue_core.states import (
+    ENDING_OUTCOMES,
+    SILENT_OUTCOMES,
+    TIMEOUT_OUTCOMES,
+    AttemptOutcome,
+    HoldReason,
+    LeaseOutcome,
+    LeaseToken,
+)
 
-#: Ends in which the model said nothing of the ticket.
-SILENT = (*AWAY, *TIMEOUT_OUTCOMES)
+#: Silent ends that cost a ticket some of its budget, unless it is the model's and not the ticket's.
+CHARGED_SILENCE = (*TIMEOUT_OUTCOMES, AttemptOutcome.INVALID_ANSWER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +70,7 @@ def end_badly_together(
 ) -> list[LeaseOutcome]:
     """Give leases of one lane back whose calls ended so, and judge the lane. An outcome for each, in order.
 
-    As `contract.release`; but timeouts of the probe, and those that put the lane on hold, are not charged. Raises
+    As `contract.release`; but what is no answer is not charged in the probe, nor where it puts the lane on hold. Raises
     InvalidCompletion for tokens of several lanes.
     """
     attempts = _attempts_of(ends)
@@ -73,8 +83,8 @@ def end_badly_together(
     if run.keeps_back:
         # Before the tickets: completions take a run that keeps back in this order, and a hold writes it.
         StageRun.objects.select_for_update(no_key=True).values_list("pk").get(pk=run.pk)
-    is_silence = outcome == AttemptOutcome.TIMEOUT and _is_silence(lane, run, of_run)
-    breaks = outcome in TIMEOUT_OUTCOMES and (is_silence or _break_the_run(run, len(of_run), clock.now()))
+    is_silence = outcome in CHARGED_SILENCE and _is_silence(lane, run, of_run, outcome, clock.now())
+    breaks = is_silence or (outcome in TIMEOUT_OUTCOMES and _break_the_run(run, len(of_run), clock.now()))
     spared = _spared(outcome, attempts, run, breaks=breaks)
     answers = release_together(_given_back(ends, outcome, spared), clock=clock, worker=worker)
     counted = {attempt.pk for attempt in of_run}
@@ -104,37 +114,51 @@ def _given_back(ends: Sequence[BadEnd], outcome: AttemptOutcome, spared: set[int
     ]
 
 
-def _is_silence(lane: Lane, run: StageRun, attempts: Sequence[Attempt]) -> bool:
+def _is_silence(lane: Lane, run: StageRun, attempts: Sequence[Attempt], outcome: AttemptOutcome, now: datetime) -> bool:
     """Whether the model has answered nobody, of at least two tickets, for so many calls running as the lane allows.
 
-    Or for fewer, when one of these timeouts would end its job: in a lane with few tickets a model that hangs would else
-    spend their budgets before any share is conclusive. One ticket alone tells nothing of the model: it may be the
-    ticket.
+    Or for fewer, when one of these ends would end its job: in a lane with few tickets a model that hangs, or whose
+    server answers each call with an error, would else spend their budgets before any share is conclusive. One ticket
+    alone tells nothing of the model, since it may be the ticket; unless the last health check failed too.
     """
     last = (
         Attempt.objects.filter(lane_id=run.lane_id, run=run, ended_at__gte=run.started_at, outcome__in=CALLS)
         .order_by("-ended_at", "-pk")
         .values_list("outcome", "job")[: lane.unavailable_limit - 1]
     )
-    silent = [job for _outcome, job in takewhile(lambda row: row[0] in SILENT, last)]
-    if len({*silent, *(attempt.job_id for attempt in attempts)}) < 2:
+    silent = [job for _outcome, job in takewhile(lambda row: row[0] in SILENT_OUTCOMES, last)]
+    is_one = len({*silent, *(attempt.job_id for attempt in attempts)}) < 2
+    if is_one and model_answers(lane.connection, now) is not False:
         return False
-    is_last = run.number != PROBE and any(attempt.job.attempts >= attempt.job.max_attempts for attempt in attempts)
-    return is_last or len(silent) + len(attempts) >= lane.unavailable_limit
+    if len(silent) + len(attempts) >= lane.unavailable_limit:
+        return True
+    dying = [attempt.job_id for attempt in attempts if attempt.job.attempts >= attempt.job.max_attempts]
+    if not dying or run.number == PROBE:
+        return False
+    # Tickets that no model answers rightly come one behind another too: they rest together. A model that answered
+    # another one since is not away.
+    return outcome == AttemptOutcome.TIMEOUT or not _has_answered_since(run, dying)
+
+
+def _has_answered_since(run: StageRun, job_ids: Sequence[int]) -> bool:
+    """Whether a call of the run was answered since the first of it for these jobs began."""
+    begun = Attempt.objects.filter(job__in=job_ids, run=run).aggregate(first=Min("started_at"))["first"]
+    answered = Attempt.objects.filter(lane_id=run.lane_id, run=run, ended_at__gte=begun, outcome__in=ENDING_OUTCOMES)
+    return answered.exists()
 
 
 def _spared(outcome: AttemptOutcome, attempts: Sequence[Attempt], run: StageRun | None, *, breaks: bool) -> set[int]:
-    """Attempts whose timeout is not charged: the probe's, and those for which a run is held, with what was out then.
+    """Attempts whose silence is not charged: the probe's, and those for which a run is held, with what was out then.
 
     The hold would give back the budget of those that bring it; but charged first, one could have ended its job.
     """
-    if outcome not in TIMEOUT_OUTCOMES:
+    if outcome not in CHARGED_SILENCE:
         return set()
     spared = set()
     for attempt in attempts:
         of_run = run is not None and attempt.run_id == run.pk
         if attempt.run is not None and (
-            attempt.run.number == PROBE or (breaks if of_run else _ended_for_timeouts(attempt.run))
+            attempt.run.number == PROBE or (breaks if of_run else _ended_for_silence(attempt.run))
         ):
             spared.add(attempt.pk)
     return spared
@@ -146,8 +170,8 @@ def _break_the_run(run: StageRun, more: int, now: datetime) -> bool:
     return {line.figure: line.verdict for line in judge_lines(run, counts)}[Figure.TIMEOUTS] == GateVerdict.BAD
 
 
-def _ended_for_timeouts(run: StageRun) -> bool:
-    return run.holds.filter(reason=HoldReason.AUTO_TIMEOUTS).exists()
+def _ended_for_silence(run: StageRun) -> bool:
+    return run.holds.filter(hold.FOR_SILENCE).exists()
 
 
 def _judge_ends(
@@ -177,15 +201,17 @@ def _reason_of(
 ) -> tuple[HoldReason | None, dict[str, Any]]:
     """The hold that these ends alone ask for, whatever the shares are."""
     detail = ends[-1].detail
+    if is_silence and outcome == AttemptOutcome.INVALID_ANSWER:
+        return HoldReason.AUTO_ERRORS, {hold.RUNNING: lane.unavailable_limit, "detail": detail}
     if is_silence:
-        return HoldReason.AUTO_TIMEOUTS, {"running": lane.unavailable_limit}
+        return HoldReason.AUTO_TIMEOUTS, {hold.RUNNING: lane.unavailable_limit}
     if outcome == AttemptOutcome.MISCONFIGURED:
         return HoldReason.AUTO_MISCONFIGURED, {"detail": detail}
     longest = max((end.retry_after for end in ends if end.retry_after is not None), default=None)
     if outcome == AttemptOutcome.OVERLOADED and longest is not None and longest > lane.retry_after_limit:
         return HoldReason.AUTO_OVERLOADED, {"retry_after": longest.total_seconds()}
     if outcome in AWAY:
-        return streak_reason(lane, run), {"running": lane.unavailable_limit, "detail": detail}
+        return streak_reason(lane, run), {hold.RUNNING: lane.unavailable_limit, "detail": detail}
     return None, {}
 
 

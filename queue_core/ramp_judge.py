@@ -12,7 +12,7 @@ from queue_core.gate_lines import judge as judge_lines
 from queue_core.gate_measure import CALLS, count_calls
 from queue_core.models import Attempt, Lane, StageRun
 from queue_core.ramp_words import JudgeOutcome
-from queue_core.states import AttemptOutcome, HoldReason
+from queue_core.states import SILENT_OUTCOMES, AttemptOutcome, HoldReason
 
 #: How often a running lane is judged though nothing fails in it.
 JUDGE_EVERY = timedelta(seconds=5)
@@ -44,16 +44,22 @@ def judge(lane_id: int, *, clock: Clock) -> JudgeOutcome:
 
 
 def streak_reason(lane: Lane, run: StageRun) -> HoldReason | None:
-    """The hold that the last calls of a run ask for: so many unavailable or overloaded answers running."""
+    """The hold that the last calls of a run ask for: so many unavailable or overloaded answers running.
+
+    Or so many of any silence, of at least two tickets: a server on its way down ends its calls in every way there is.
+    """
     last = list(
         Attempt.objects.filter(lane_id=run.lane_id, run=run, ended_at__gte=run.started_at, outcome__in=CALLS)
         .order_by("-ended_at", "-pk")
-        .values_list("outcome", flat=True)[: lane.unavailable_limit]
+        .values_list("outcome", "job")[: lane.unavailable_limit]
     )
-    if len(last) < lane.unavailable_limit or any(outcome not in AWAY for outcome in last):
+    outcomes = {outcome for outcome, _job in last}
+    if len(last) < lane.unavailable_limit or not outcomes <= set(SILENT_OUTCOMES):
         return None
-    is_load = all(outcome == AttemptOutcome.OVERLOADED for outcome in last)
-    return HoldReason.AUTO_OVERLOADED if is_load else HoldReason.AUTO_UNAVAILABLE
+    if outcomes == {AttemptOutcome.OVERLOADED}:
+        return HoldReason.AUTO_OVERLOADED
+    is_of_model = outcomes <= set(AWAY) or len({job for _outcome, job in last}) > 1
+    return HoldReason.AUTO_UNAVAILABLE if is_of_model else None
 
 
 @transaction.atomic

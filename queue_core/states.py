@@ -82,6 +82,13 @@ ERROR_OUTCOMES = (
 )
 #: Counted in the gate's timeout ratio: the effect on the model is unknown.
 TIMEOUT_OUTCOMES = (AttemptOutcome.TIMEOUT, AttemptOutcome.LEASE_EXPIRED)
+#: The model said nothing of the ticket: it is away, it hangs, or what came is no answer.
+SILENT_OUTCOMES = (
+    AttemptOutcome.UNAVAILABLE,
+    AttemptOutcome.OVERLOADED,
+    AttemptOutcome.INVALID_ANSWER,
+    *TIMEOUT_OUTCOMES,
+)
 #: The model may have answered, and nobody heard it.
 UNKNOWN_EFFECTS = (*TIMEOUT_OUTCOMES, AttemptOutcome.UNKNOWN)
 #: Surely not executed, so the attempt is given back.

@@ -9,12 +9,12 @@ from django.utils.translation import ngettext
 
 from queue_core import figures
 from queue_core.figures import LaneFigures, LaneState
-from queue_core.health import model_answers
+from queue_core.last_look import model_answers
 from queue_core.models import Lane
 from queue_core.states import HoldReason
 from queue_core.where import COUNT_CAP, RESUME_WITHIN, Layer, LayerCount
 from reviewboard.drawing import LayerBar, LayerPart, layer_bar
-from reviewboard.ramp_text import listed, what_to_change
+from reviewboard.ramp_text import listed, what_was_met
 from reviewboard.shapes import Figure, FigurePart, Headline, NextStep, Tone
 from reviewboard.templatetags.board import count, duration
 from reviewboard.where_text import hold_reason, layer_name, layer_note, moment
@@ -134,7 +134,7 @@ def _hold_cause(found: LaneFigures) -> str:
     values = {"reason": hold_reason(hold.reason), "person": hold.by, "until": moment(hold.until)}
     if hold.is_automatic:
         row = found.lane.hold
-        sentence = what_to_change(row) if row is not None else ""
+        sentence = what_was_met(row) if row is not None else ""
         if sentence:
             return _("automatically: %(reason)s. %(sentence)s") % {**values, "sentence": sentence}
         return _("automatically: %(reason)s") % values

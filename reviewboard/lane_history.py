@@ -12,7 +12,7 @@ from queue_core.models import AuditEntry, Hold, Lane, StageRun
 from queue_core.states import HoldForm, RunEnd
 from queue_core.usage import Usage, usage_of_runs
 from reviewboard.act_names import act_name
-from reviewboard.ramp_text import figure_name, measure_text, stage_name, what_to_change
+from reviewboard.ramp_text import figure_name, measure_text, stage_name, what_was_met
 from reviewboard.shapes import Text, Tone
 from reviewboard.templatetags.board import count, count_capped
 from reviewboard.where_text import hold_reason
@@ -105,7 +105,7 @@ def _of_hold(hold: Hold) -> Chapter:
         ended=_("ended") if hold.ended_at else _("stands now"),
         who=hold.by.get_username() if hold.by else _("the lane itself"),
         why=hold_reason(hold.reason),
-        override=hold.note or what_to_change(hold),
+        override=hold.note or what_was_met(hold),
         usage="",
         frozen=(),
     )

@@ -12,7 +12,7 @@ from queue_core.figures import LaneFigures, LaneState, Leases, Panel
 from queue_core.figures.panels import read_panel
 from queue_core.forecast.reading import Forecast, forecast
 from queue_core.gate import GateReading
-from queue_core.health import model_answers
+from queue_core.last_look import model_answers
 from queue_core.models import Lane, Stage, StageRun
 from queue_core.ramp_raise import people_who_may_raise
 from queue_core.states import Result

@@ -1,12 +1,13 @@
 """What the ramp's verbs answered, as sentences in the reader's language."""
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy, gettext_noop, ngettext
 
 from queue_core.gate_lines import Figure as GateFigure
 from queue_core.hold import Held
@@ -219,10 +220,31 @@ def stage_name(run: StageRun) -> str:
     return _("stage %(number)d, %(name)s") % {"number": run.number, "name": run.name}
 
 
-def what_to_change(hold: Hold) -> str:
-    """What to change where the model refused the connection: the first line of what the attempt says."""
-    detail = hold.params.get("detail") if hold.reason == HoldReason.AUTO_MISCONFIGURED else ""
-    return _(detail.splitlines()[0]) if isinstance(detail, str) and detail.strip() else ""
+def what_was_met(hold: Hold) -> str:
+    """What the calls met that put a lane on hold: what to change, or what the last of them ended with.
+
+    The first line of what the attempt says, without what a server said itself: that stands with the attempt alone.
+    """
+    detail = hold.params.get("detail") if hold.reason in _HELD_BY_CALLS else ""
+    if not isinstance(detail, str) or not detail.strip():
+        return ""
+    if status := _STATUS.match(detail):
+        return _("The model server answers with HTTP %(status)s.") % {"status": status[1]}
+    first = detail.splitlines()[0]
+    return _(first.partition(": ")[0] if hold.reason == HoldReason.AUTO_ERRORS else first)
+
+
+#: Holds whose detail is a sentence of ours. Of an overloaded server it is the server's.
+_HELD_BY_CALLS = (HoldReason.AUTO_MISCONFIGURED, HoldReason.AUTO_UNAVAILABLE, HoldReason.AUTO_ERRORS)
+_STATUS = re.compile(r"(\d{3}): ")
+#: Written in English with the attempts, and translated here.
+_ANSWERS_THAT_ARE_NONE = (
+    gettext_noop("The answer is empty."),
+    gettext_noop("The answer is no JSON."),
+    gettext_noop("The answer broke off"),
+    gettext_noop("What came is no answer of HTTP."),
+    gettext_noop("The answer did not end within the time limit."),
+)
 
 
 def listed(names: Sequence[str]) -> str:

@@ -10,8 +10,8 @@ from django.db import connection
 from queue_core import figures, where
 from queue_core.alerts.severe import severe_waiting
 from queue_core.figures import LaneFigures, LaneState
-from queue_core.health import model_answers
 from queue_core.hold import OUTAGES
+from queue_core.last_look import model_answers
 from queue_core.models import AlertSettings, Lane, Presence
 from queue_core.states import AlertKind, HoldReason
 from queue_core.where.facts import SEEN_WITHIN

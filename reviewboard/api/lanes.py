@@ -10,7 +10,7 @@ from ninja.params.functions import Path, Query
 
 from queue_core import figures, where
 from queue_core.clock import DATABASE_CLOCK
-from queue_core.health import model_answers
+from queue_core.last_look import model_answers
 from queue_core.models import ApiKey, Lane
 from queue_core.models.api_keys import KeyScope
 from reviewboard.api import schemas

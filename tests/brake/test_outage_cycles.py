@@ -8,9 +8,9 @@ import pytest
 
 from queue_core import alerts, batch, calls, contract, ramp
 from queue_core.clock import FixedClock
-from queue_core.connections import Health, Overloaded, TimedOut, Unavailable, Verdict
+from queue_core.connections import Health, InvalidAnswer, Overloaded, TimedOut, Unavailable, Verdict
 from queue_core.lanes import StagePlan
-from queue_core.models import AlertEpisode, Attempt, AuditEntry, Decision, Item, Job, Lane, Outage
+from queue_core.models import AlertEpisode, Attempt, AuditEntry, Decision, Item, Job, Lane, ModelConnection, Outage
 from tests.factories import at, make_ground, waiting_job
 from tests.ramp.stories import again, new_lane, raise_
 
@@ -37,6 +37,13 @@ class StagedModel:
     allow_restricted: bool = False
     most_at_once: int = 0
     called_at: list[float] = field(default_factory=list)
+    _mixed: tuple[InvalidAnswer | TimedOut | Unavailable, ...] = (
+        InvalidAnswer("500: HTTP 500"),
+        InvalidAnswer("The answer is no JSON."),
+        InvalidAnswer("The answer broke off: ReadError"),
+        TimedOut("502: HTTP 502"),
+        Unavailable("connection refused"),
+    )
 
     def prepare(self) -> None:
         """Nothing to load."""
@@ -57,6 +64,11 @@ class StagedModel:
                 return TimedOut(after=call.time_limit, latency=call.time_limit)
             case "overloaded":
                 return Overloaded("too many requests", retry_after=timedelta(seconds=20))
+            case "failing":
+                return InvalidAnswer("500: HTTP 500")
+            case "mixed":
+                # One behind another: a server error, a page of HTML, a body cut off, a proxy's timeout, a refusal.
+                return self._mixed[len(self.called_at) % len(self._mixed)]
         return Verdict({"offensive": 0.1}, latency=timedelta(seconds=0.5))
 
 
@@ -133,6 +145,9 @@ class Night:
         pytest.param("overloaded", 12, 3, marks=pytest.mark.long),
         pytest.param("hanging", 12, 3, marks=pytest.mark.long),
         ("hanging", 3, 3),
+        ("failing", 3, 3),
+        pytest.param("failing", 12, 3, marks=pytest.mark.long),
+        pytest.param("mixed", 4, 3, marks=pytest.mark.long),
     ],
 )
 def test_ten_minutes_without_a_model_cost_no_ticket_its_budget(lead, condition, tickets, stage):
@@ -152,7 +167,7 @@ def test_ten_minutes_without_a_model_cost_no_ticket_its_budget(lead, condition, 
     night.work(until=begun + TEN_MINUTES)
 
     cycles = AuditEntry.objects.filter(act="lane.held").count()
-    assert cycles >= (3 if tickets > 3 else 1), cycles
+    assert cycles >= (3 if tickets > 4 else 1), cycles
     assert not Job.objects.filter(state="DEAD").exists()
     assert not Item.objects.exists()
     assert Decision.objects.count() == decided
@@ -207,7 +222,8 @@ def test_when_nobody_judges_claims_stop_after_half_a_minute_and_go_on_when_someb
     assert len(after.claims) == 1
 
 
-def test_a_ticket_alone_that_always_times_out_still_dies_of_it(lead):
+@pytest.mark.parametrize("condition", ["hanging", "failing"])
+def test_a_ticket_alone_that_no_model_answers_still_dies_of_it(lead, condition):
     """Its budget is what tells a ticket that no model survives from a model that is away."""
     night = Night.begin(lead, tickets=12)
     night.climb()
@@ -215,9 +231,27 @@ def test_a_ticket_alone_that_always_times_out_still_dies_of_it(lead):
     assert not Job.objects.exclude(state="DONE").exists()
     job = waiting_job(night.lane, added=night.second, deadline=night.second + 7200)
 
-    night.model.condition = "hanging"
+    night.model.condition = condition
     night.work(until=night.second + 120)
 
     job.refresh_from_db()
     assert (job.state, job.dead_reason) == ("DEAD", "attempts")
     assert again(night.lane).run is not None
+
+
+def test_a_ticket_alone_lives_where_the_health_check_fails_too(lead):
+    """Then it is the model: the lane goes on hold by the call that would have ended the ticket."""
+    night = Night.begin(lead, tickets=12)
+    night.climb()
+    night.work_off()
+    job = waiting_job(night.lane, added=night.second, deadline=night.second + 7200)
+    look = {"health_is_good": False, "health_checked_at": night.clock.moment + timedelta(seconds=30)}
+    ModelConnection.objects.filter(pk=night.lane.connection_id).update(**look)
+
+    night.model.condition = "failing"
+    night.work(until=night.second + 60, raises=False)
+
+    job.refresh_from_db()
+    assert (job.state, job.attempts) == ("WAITING", 0)
+    hold = again(night.lane).hold
+    assert (hold.reason, hold.params) == ("auto_errors", {"running": 5, "detail": "500: HTTP 500"})

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from queue_core import ramp
+from queue_core import contract, ramp
+from queue_core.contract import Ending
 from queue_core.errors import InvalidCompletion
 from queue_core.models import Attempt, Item, Job, Lane, LateAnswer
 from queue_core.ramp import BadEnd
@@ -73,11 +74,35 @@ def test_together_the_rows_are_as_one_by_one(outcome: str, calls: int, fields: d
 
 def test_answers_that_spend_the_budget_die_together() -> None:
     lane, tokens = lane_with(3, max_attempts=1)
+    # The model answers another one meanwhile: so it is the tickets.
+    contract.complete(leased_job(lane)[1], Ending(result="MANUAL"), clock=clock(2))
 
     answers = ramp.end_badly_together(ends_of(tokens), outcome=AttemptOutcome.INVALID_ANSWER, clock=clock(3))
 
     assert answers == ["died"] * 3
-    assert state_of(lane)["items"] == [("dead", "attempts")] * 3
+    assert state_of(lane)["items"][:3] == [("dead", "attempts")] * 3
+
+
+def test_where_nobody_is_answered_none_dies_of_it_and_the_lane_goes_on_hold() -> None:
+    lane, tokens = lane_with(3, max_attempts=1)
+
+    answers = ramp.end_badly_together(ends_of(tokens), outcome=AttemptOutcome.INVALID_ANSWER, clock=clock(3))
+
+    assert answers == ["released"] * 3
+    after = state_of(lane)
+    assert (after["hold"], after["items"]) == ("auto_errors", [])
+    assert {job[1] for job in after["jobs"]} == {0}
+
+
+@pytest.mark.parametrize("last", ["unavailable", "timeout", "invalid_answer"])
+def test_a_server_on_its_way_down_holds_the_lane_in_whatever_ways_its_calls_end(last: str) -> None:
+    lane, tokens = lane_with(5)
+    for number, outcome in enumerate(["invalid_answer", "timeout", "unavailable", "invalid_answer", last]):
+        ramp.end_badly(tokens[number], outcome=AttemptOutcome(outcome), clock=clock(3 + number))
+
+    after = state_of(lane)
+    assert after["hold"] == {"unavailable": "auto_unavailable", "timeout": "auto_timeouts"}.get(last, "auto_errors")
+    assert {job[1] for job in after["jobs"]} == {0}, "what the streak had cost is given back"
 
 
 def test_a_silence_of_several_tickets_at_once_spends_nobodys_last_attempt() -> None:
