@@ -9,6 +9,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from queue_core.models import AuditEntry
+from queue_core.states import AlertKind, HoldForm, HoldReason
 from reviewboard.act_names import ACTS, act_name
 from reviewboard.shapes import Text
 
@@ -20,6 +21,13 @@ COLUMNS = (
 #: Longer values are in the export.
 MOST_SHOWN = 200
 MOST_CHANGES = 20
+#: Fields whose values are codes with a name, by act.
+NAMED: dict[tuple[str, str], type[AlertKind | HoldForm | HoldReason]] = {
+    ("alert.begun", "kind"): AlertKind,
+    ("lane.held", "reason"): HoldReason,
+    ("lane.held", "form"): HoldForm,
+    ("lane.results_refused", "form"): HoldForm,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +52,18 @@ def act_row(entry: AuditEntry) -> ActRow:
     """Who, what, and field by field what changed, cut to what a page can hold."""
     before, after = entry.before or {}, entry.after or {}
     names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
-    changes = [Change(name, _shown(before, name), _shown(after, name)) for name in names[:MOST_CHANGES]]
+    changes = [
+        Change(name, _named(entry.act, name, before), _named(entry.act, name, after)) for name in names[:MOST_CHANGES]
+    ]
     is_system = entry.actor_id is None and entry.key_id is None
     who = _("the system") if is_system else entry.actor_name
     return ActRow(entry, who, act_name(entry.act), changes, len(names) - len(changes))
+
+
+def _named(act: str, name: str, values: dict[str, Any]) -> str | None:
+    """A code by its name where it has one, else what stands there."""
+    code, named = values.get(name), NAMED.get((act, name))
+    return str(named(code).label) if named is not None and code in named.values else _shown(values, name)
 
 
 def _shown(values: dict[str, Any], name: str) -> str | None:

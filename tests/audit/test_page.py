@@ -107,6 +107,19 @@ def test_what_changed_is_shown_field_by_field_and_strangers_text_starts_nothing(
     assert "\u202e" not in page
 
 
+def test_codes_of_alerts_and_holds_are_shown_by_their_names(client, leo):
+    lane = make_lane()
+    act(lane, act="alert.begun", after={"kind": "held_late"})
+    act(lane, after={"reason": "auto_unavailable", "form": "of a later version"})
+    client.force_login(leo)
+
+    shown = client.get(reverse("audit")).content.decode()
+
+    for name in ("tickets are held over the target", "the model was unavailable", "of a later version"):
+        assert name in shown
+    assert "held_late" not in shown
+
+
 def test_a_file_holds_what_is_filtered_and_no_cell_is_a_formula(client, leo, monkeypatch):
     """EXP: formula-safe, and read in chunks so that no export is the old snapshot that slows the claims."""
     monkeypatch.setattr(view, "CHUNK", 2)
