@@ -3,6 +3,7 @@
 The counting is django-axes'; its rows are in the database, so that all web processes count together.
 """
 
+import ipaddress
 from typing import Any
 
 from axes.helpers import get_client_username
@@ -38,6 +39,16 @@ def answer(request: HttpRequest, _response: HttpResponse | None, _credentials: d
     locked = render(request, "registration/login.html", context, status=429)
     locked["Retry-After"] = str(minutes * 60)
     return locked
+
+
+def place(request: HttpRequest) -> str:
+    """Where a try comes from: the address; of an IPv6 one its /64, of which one household has every address."""
+    address = request.META.get("REMOTE_ADDR", "")
+    try:
+        network = ipaddress.IPv6Network((address, 64), strict=False)
+    except ValueError:
+        return address
+    return str(network.network_address)
 
 
 @transaction.atomic

@@ -115,3 +115,16 @@ def test_it_is_on_record_once_and_an_administrator_ends_it(client, olga):
         ("person.let_in", "ada", "olga"),
         ("person.signed_in", "olga", "olga"),
     ]
+
+
+def test_one_name_is_one_however_it_is_written_and_one_household_is_one_place(client, olga):
+    """A form takes the wide letters for the usual ones; who has one address of an IPv6 network has all of it."""
+    written = ["olga", "ｏｌｇａ", "ｏlga", " olga"]
+    for number in range(LIMIT):
+        sign_in(client, WRONG, name=written[number % 4], address=f"2001:db8:1:2:{number + 1:x}::9")
+
+    assert sign_in(client, RIGHT, address="2001:db8:1:2:ffff::1").status_code == 429
+    assert sign_in(client, RIGHT, name="ｏｌｇａ", address="2001:db8:1:2::7").status_code == 429
+    assert sign_in(client, RIGHT, name="OLGA", address="2001:db8:1:2::7").status_code == 200
+    assert sign_in(client, RIGHT, address="2001:db8:1:3::1").status_code == 302
+    assert {attempt.ip_address for attempt in AccessAttempt.objects.filter(username="olga")} == {"2001:db8:1:2::"}
