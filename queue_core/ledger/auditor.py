@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from django.db import connection, models, transaction
 from django.db.models import Max
 
-from queue_core.ledger.rules import Rule, rules
+from queue_core.ledger.rules import FEW, Rule, rules
 from queue_core.ledger.sums import Sums
 from queue_core.models import Evidence
 
@@ -63,7 +63,7 @@ def audit(
     report = Report(most_listed)
     for model, of_model in _by_model(rules()).items():
         step = None
-        for step in _walk(model, of_model, report, chunk):
+        for step in _walk(model, of_model, report, min(chunk, FEW.get(model, chunk))):
             if on_step is not None:
                 on_step(step)
         report.rows += step.rows if step is not None else 0

@@ -29,16 +29,39 @@ WHERE d.id = ANY(%(ids)s::bigint[]) AND d.tries IS DISTINCT FROM (
   FROM queue_core_deliverytry t WHERE t.delivery_id = d.id)
 """
 
-#: Of an endpoint that is today as it was made, before the message: what others wanted then is not known any more.
+#: Of an endpoint that is today as it was made, before the message: what others wanted then is not known any more. Nor
+#: is which lanes an outage, whose messages are of no lane, was about.
 WANTED = """
 SELECT m.id FROM queue_core_message m JOIN queue_core_endpoint e
   ON e.version = 1 AND e.state <> 'retired' AND e.created_at <= m.created_at
-  AND e.kinds @> to_jsonb(m.kind) AND (e.lanes = '[]'::jsonb OR m.lane_id IS NULL OR e.lanes @> to_jsonb(m.lane_id))
+  AND e.kinds @> to_jsonb(m.kind) AND (e.lanes = '[]'::jsonb OR e.lanes @> to_jsonb(m.lane_id))
 WHERE m.id = ANY(%(ids)s::bigint[]) AND m.number IS NOT NULL AND m.state = 'ready' AND NOT EXISTS (
   SELECT FROM queue_core_delivery d WHERE d.message_id = m.id AND d.endpoint_id = e.id)
 """
 
+#: Numbers of a ticket's messages rise with their `seq`; what may still go out keeps the later ones without a number.
+ORDER = """
+SELECT m.id FROM queue_core_message m
+WHERE m.id = ANY(%(ids)s::bigint[]) AND m.number IS NOT NULL AND EXISTS (
+  SELECT FROM queue_core_message b
+  WHERE b.ticket_id = m.ticket_id AND b.seq < m.seq
+    AND (b.number > m.number OR b.number IS NULL AND b.state IN ('ready', 'kept_back')))
+"""
+
+#: A ticket's second message for an endpoint waits for the first one. A replay waits after its own tries.
+TURN = """
+SELECT d.id FROM queue_core_delivery d
+WHERE d.id = ANY(%(ids)s::bigint[]) AND (
+  (d.number IS NULL) <> (d.kind = 'endpoint.test')
+  OR d.tries > 0 AND EXISTS (
+    SELECT FROM queue_core_delivery b
+    WHERE b.endpoint_id = d.endpoint_id AND b.ticket_id = d.ticket_id AND b.number < d.number
+      AND b.state = 'pending' AND b.tries = 0))
+"""
+
 RULES = (
+    Rule("message_order", Message, _("has its number before an earlier one of its ticket"), in_sql(ORDER)),
+    Rule("delivery_turn", Delivery, _("was tried before an earlier one of its ticket"), in_sql(TURN)),
     Rule("message_deliveries", Message, _("was numbered and an endpoint that wants it has none"), in_sql(WANTED)),
     Rule("delivery_place", Delivery, _("is of another ticket, lane, kind or number than its message"), in_sql(PLACE)),
     Rule("delivery_state", Delivery, _("stands otherwise than its tries and its message"), in_sql(STATE)),

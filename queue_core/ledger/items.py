@@ -55,7 +55,7 @@ WHERE i.id = ANY(%(ids)s::bigint[]) AND NOT CASE i.closed_as
   WHEN 'taken_back' THEN i.kind = 'second' AND EXISTS (
     SELECT FROM queue_core_decision d WHERE d.job_id = j.id AND d.why = 'taken_back')
   WHEN 'appealed' THEN i.kind IN {NOT_OPEN_SQL} AND EXISTS (
-    SELECT FROM queue_core_item a WHERE a.job_id = j.id AND a.kind = 'appeal' AND a.opened_at = i.closed_at)
+    SELECT FROM queue_core_item a WHERE a.job_id = j.id AND a.kind = 'appeal' AND a.opened_at = i.closed_at OFFSET 0)
   ELSE TRUE END
 """  # noqa: S608  (constants of ours)
 

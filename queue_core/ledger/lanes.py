@@ -8,7 +8,8 @@ from django.utils.translation import gettext_lazy as _
 from queue_core import where
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.ledger.rules import Rule, in_sql
-from queue_core.models import Lane
+from queue_core.memberships import ON_A_LANE
+from queue_core.models import Hold, Lane, LaneRole, StageRun
 from queue_core.states import NOT_OPEN_SQL
 from queue_core.where import Layer
 
@@ -49,7 +50,35 @@ def layers_apart(ids: Sequence[int]) -> set[int]:
     return {pk for pk in exact if tables[pk].total - tables[pk].count_of(Layer.DELIVERY) != opened.get(pk, 0)}
 
 
+RUN = """
+SELECT r.id FROM queue_core_stagerun r JOIN queue_core_policy p ON p.id = r.policy_id
+LEFT JOIN queue_core_stagerun before ON before.id = r.resumes_id
+WHERE r.id = ANY(%(ids)s::bigint[]) AND (
+  p.lane_id <> r.lane_id OR r.ended_at < r.started_at OR r.accepted_at < r.started_at
+  OR before.lane_id <> r.lane_id OR before.ended_at IS NULL AND before.id IS NOT NULL)
+"""
+
+HOLD = """
+SELECT h.id FROM queue_core_hold h LEFT JOIN queue_core_stagerun r ON r.id = h.run_id
+WHERE h.id = ANY(%(ids)s::bigint[]) AND (
+  h.ended_at < h.started_at OR r.lane_id <> h.lane_id OR r.id IS NOT NULL AND r.ended_at IS NULL)
+"""
+
+#: An administrator looks after all lanes, and so do groups that are no roles of ours.
+ROLE = """
+SELECT l.id FROM queue_core_lanerole l JOIN auth_group g ON g.id = l.role_id
+WHERE l.id = ANY(%(ids)s::bigint[]) AND g.name <> ALL(%(roles)s)
+"""
+
 RULES = (
+    Rule("stagerun_place", StageRun, _("is of another lane than its policy, or ended out of turn"), in_sql(RUN)),
+    Rule("hold_place", Hold, _("is of another lane than the run that it ended, or ended out of turn"), in_sql(HOLD)),
+    Rule(
+        "lanerole_role",
+        LaneRole,
+        _("is a role that nobody has on one lane alone"),
+        in_sql(ROLE, roles=list(ON_A_LANE)),
+    ),
     Rule(
         "lane_standing",
         Lane,

@@ -5,23 +5,41 @@ from django.utils.translation import gettext_lazy as _
 
 from queue_core.ledger.rules import Rule, in_sql
 from queue_core.models import (
+    Appeal,
     Assignment,
     Attempt,
     AuditEntry,
+    BlindCheck,
+    BulkAct,
+    BulkEntry,
     Decision,
+    Delivery,
     Evidence,
+    EvidenceReport,
     Hold,
+    ImportRun,
     Item,
+    ItemPass,
     Job,
+    KnownReply,
     Lane,
+    LaneRole,
     LateAnswer,
     Message,
+    OutageEntry,
+    Policy,
+    PreservationHold,
+    Recall,
+    RecallEntry,
+    SecondLook,
     StageRun,
     Ticket,
 )
 
 LINKED: tuple[type[models.Model], ...] = (
-    Lane, StageRun, Hold, Ticket, Evidence, Job, Attempt, LateAnswer, Decision, Message, Item, Assignment, AuditEntry,
+    Lane, LaneRole, Policy, StageRun, Hold, OutageEntry, KnownReply, Ticket, Evidence, PreservationHold, EvidenceReport,
+    Job, Attempt, LateAnswer, Decision, Message, Delivery, Item, Assignment, ItemPass, SecondLook, BlindCheck, Appeal,
+    Recall, RecallEntry, BulkAct, BulkEntry, ImportRun, AuditEntry,
 )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """What a rule is, and all of them by the table whose rows they judge."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -8,8 +8,13 @@ from typing import Any
 from django.db import connection, models
 from django.utils.functional import Promise
 
+from queue_core.models import BulkAct, ImportRun, Recall
+
 #: Keys of rows in, keys of those that break the rule out.
 type Look = Callable[[Sequence[int]], set[int]]
+
+#: Rows that may have a hundred thousand of their own are looked at a few at a time: an audit's transactions are short.
+FEW: dict[type[models.Model], int] = {BulkAct: 20, ImportRun: 20, Recall: 20}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,20 +31,44 @@ class Rule:
     look: Look
 
 
-def in_sql(statement: str, **params: Any) -> Look:
-    """A look that is one statement with `%(ids)s`, so that everything it compares is of one moment."""
+@dataclass(frozen=True, slots=True, eq=False)
+class InSql:
+    """A look that is one statement with `%(ids)s`, so that everything it compares is of one moment.
 
-    def look(ids: Sequence[int]) -> set[int]:
+    Where a question about few rows stands under an OR, `OFFSET 0` has PostgreSQL ask it for each row, by index: else it
+    may answer all at once, and read a whole table for it.
+    """
+
+    statement: str
+    params: Mapping[str, Any]
+
+    def __call__(self, ids: Sequence[int]) -> set[int]:
         with connection.cursor() as cursor:
-            cursor.execute(statement, params | {"ids": list(ids)})
+            cursor.execute(self.statement, {**self.params, "ids": list(ids)})
             return {row[0] for row in cursor.fetchall()}
 
-    return look
+
+def in_sql(statement: str, **params: Any) -> InSql:
+    return InSql(statement, params)
 
 
 def rules() -> tuple[Rule, ...]:
     """All rules, tables in the order in which they are read: what is pointed at before what points."""
-    from queue_core.ledger import decisions, deliveries, figures, intake, items, jobs, lanes, links
+    from queue_core.ledger import (
+        bulk,
+        decisions,
+        deliveries,
+        figures,
+        imports,
+        intake,
+        items,
+        jobs,
+        kept,
+        lanes,
+        links,
+        looks,
+        recalls,
+    )
 
-    found = (lanes.RULES, intake.RULES, jobs.RULES, decisions.RULES, deliveries.RULES, items.RULES, figures.RULES)
-    return (*chain.from_iterable(found), *links.rules())
+    parts = (lanes, intake, jobs, decisions, deliveries, items, looks, recalls, bulk, kept, imports, figures)
+    return (*chain.from_iterable(part.RULES for part in parts), *links.rules())

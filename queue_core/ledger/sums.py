@@ -16,7 +16,7 @@ SELECT e.id, CASE
   WHEN EXISTS (
     SELECT FROM queue_core_job r JOIN queue_core_decision d ON d.job_id = r.id
     WHERE r.ticket_id = e.ticket_id AND r.revision = e.revision AND d.verdict IS NOT NULL
-      AND NOT EXISTS (SELECT FROM queue_core_decision n WHERE n.replaces_id = d.id)) THEN 'decided'
+      AND NOT EXISTS (SELECT FROM queue_core_decision n WHERE n.replaces_id = d.id OFFSET 0)) THEN 'decided'
   WHEN j.id IS NULL THEN 'lost'
   WHEN j.dead_reason IN ('superseded', 'withdrawn') OR e.erased_at IS NOT NULL
     OR EXISTS (SELECT FROM queue_core_item i WHERE i.job_id = j.id AND i.closed_as IN ('superseded', 'withdrawn'))

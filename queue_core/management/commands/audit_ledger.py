@@ -17,8 +17,9 @@ PACE = 10.0
 
 HELP = """
 Reads the whole ledger, a few thousand rows at a time, and proves the rules that hold between its rows: fences and
-attempts, results and decisions, items and assignments, messages and their numbers, evidence and its seal, and the sum
-of all revisions. Changes nothing, holds no lock, and may run beside the live system: what looks wrong is looked at
+attempts, results and decisions, items and assignments, second looks and appeals, what was taken back, recalls and bulk
+acts by their rows, imports, messages and their numbers, evidence and its seal, erasures and preservation holds, and the
+sum of all revisions. Changes nothing, holds no lock, and may run beside the live system: what looks wrong is looked at
 again before it is reported. Ends with 1 and a list if something is wrong.
 """
 
