@@ -4,7 +4,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from reviewboard.model_server import wires
@@ -91,4 +91,23 @@ def raw_server(host: str = "127.0.0.1") -> Iterator[RawServer]:
         server = RawServer(listener)
         threading.Thread(target=server.serve, daemon=True).start()
         yield server
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def plain_server() -> Iterator[str]:
+    """Its address. It speaks no TLS, and says so at once to whoever connects."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _address = listener.accept()
+                    with connection:
+                        connection.sendall(head_only(status=b"400 Bad Request"))
+                        connection.shutdown(socket.SHUT_WR)
+                        connection.recv(65536)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
         listener.shutdown(socket.SHUT_RDWR)

@@ -28,7 +28,7 @@ from tests.model.model import RELEASES, ModelLane
 pytestmark = pytest.mark.django_db
 
 STEPS_A_STORY = 50
-STEPS = int(os.environ.get("REVIEWBOARD_MODEL_STEPS", "1500"))
+STEPS = int(os.environ.get("REVIEWBOARD_MODEL_STEPS", "750"))
 MOST_JOBS = 12
 MILLISECOND = timedelta(milliseconds=1)
 
