@@ -1,7 +1,6 @@
 """Entries of the audit as rows of a page and as records of a file."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from queue_core.models import AuditEntry
-from queue_core.states import AlertKind, HoldForm, HoldReason
+from reviewboard import audit_words
 from reviewboard.act_names import ACTS, act_name
 from reviewboard.shapes import Text
 
@@ -21,13 +20,6 @@ COLUMNS = (
 #: Longer values are in the export.
 MOST_SHOWN = 200
 MOST_CHANGES = 20
-#: Fields whose values are codes with a name, by act.
-NAMED: dict[tuple[str, str], type[AlertKind | HoldForm | HoldReason]] = {
-    ("alert.begun", "kind"): AlertKind,
-    ("lane.held", "reason"): HoldReason,
-    ("lane.held", "form"): HoldForm,
-    ("lane.results_refused", "form"): HoldForm,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,37 +36,38 @@ class ActRow:
     entry: AuditEntry
     who: str
     what: Text
+    target: Text
     changes: Sequence[Change]
     more: int
 
 
-def act_row(entry: AuditEntry) -> ActRow:
-    """Who, what, and field by field what changed, cut to what a page can hold."""
-    before, after = entry.before or {}, entry.after or {}
-    names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
-    changes = [
-        Change(name, _named(entry.act, name, before), _named(entry.act, name, after)) for name in names[:MOST_CHANGES]
-    ]
+def act_row(entry: AuditEntry, lanes: Mapping[int, str] | None = None) -> ActRow:
+    """Who, what, to what, and field by field what changed, cut to what a page can hold. `lanes` names lanes by id."""
+    changes = list(_changes(entry, lanes or {}))
     is_system = entry.actor_id is None and entry.key_id is None
     who = _("the system") if is_system else entry.actor_name
-    return ActRow(entry, who, act_name(entry.act), changes, len(names) - len(changes))
+    more = max(len(changes) - MOST_CHANGES, 0)
+    return ActRow(entry, who, act_name(entry.act), audit_words.target(entry), changes[:MOST_CHANGES], more)
 
 
-def _named(act: str, name: str, values: dict[str, Any]) -> str | None:
-    """A code by its name where it has one, else what stands there."""
-    code, named = values.get(name), NAMED.get((act, name))
-    return str(named(code).label) if named is not None and code in named.values else _shown(values, name)
+def _changes(entry: AuditEntry, lanes: Mapping[int, str]) -> Iterator[Change]:
+    kind, before, after = entry.subject_type, entry.before or {}, entry.after or {}
+    names = (name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    for label, name in sorted((audit_words.field_name(kind, name), name) for name in names):
+        if name == "stages":
+            stages = audit_words.changed_stages(before.get(name) or (), after.get(name) or ())
+            yield from (Change(told, _cut(old), _cut(new)) for told, (old, new) in stages.items())
+        else:
+            old, new = (_told(kind, name, values.get(name), lanes) for values in (before, after))
+            yield Change(label, old, new)
 
 
-def _shown(values: dict[str, Any], name: str) -> str | None:
-    if name not in values or values[name] is None:
-        return None
-    text = values[name] if isinstance(values[name], str) else _json(values[name])
-    return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "…"
+def _told(kind: str, name: str, stored: Any, lanes: Mapping[int, str]) -> str | None:
+    return None if stored is None else _cut(audit_words.value(kind, name, stored, lanes=lanes))
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+def _cut(text: str | None) -> str | None:
+    return text if text is None or len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "…"
 
 
 def as_record(entry: AuditEntry) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def answer(request: HttpRequest, _response: HttpResponse | None, _credentials: d
 
 def place(request: HttpRequest) -> str:
     """Where a try comes from: the address; of an IPv6 one its /64, of which one household has every address."""
-    address = request.META.get("REMOTE_ADDR", "")
+    address: str = request.META.get("REMOTE_ADDR", "")
     try:
         network = ipaddress.IPv6Network((address, 64), strict=False)
     except ValueError:

@@ -37,13 +37,14 @@ def audit(request: HttpRequest) -> HttpResponse:
     lanes = list(lanes_seen(request, RIGHT))
     chosen = AuditFilter.read(request.GET, lanes=[lane.name for lane in lanes], acts=CODES)
     page = read_in_time(lambda: _page(request, chosen, lanes))
+    names = {lane.pk: str(lane) for lane in lanes}
     context = {
         "nav": "audit",
         "as_of": DATABASE_CLOCK.now(),
         "filter": chosen,
         "lanes": lanes,
         "acts": sorted(CODES.items(), key=lambda act: str(act[1])),
-        "rows": [act_row(entry) for entry in page.rows] if page else [],
+        "rows": [act_row(entry, names) for entry in page.rows] if page else [],
         "is_too_slow": page is None,
         "pager": pager_of(page, lambda cursor: chosen.url(reverse("audit"), cursor=cursor)) if page else None,
         "head": auditing.head(),
