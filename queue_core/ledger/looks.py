@@ -83,11 +83,12 @@ WHERE b.id = ANY(%(ids)s::bigint[]) AND (
 
 APPEAL = """
 SELECT p.id FROM queue_core_appeal p
-JOIN queue_core_item i ON i.id = p.item_id JOIN queue_core_decision d ON d.id = p.decision_id
+JOIN queue_core_item i ON i.id = p.item_id JOIN queue_core_job j ON j.id = i.job_id
+JOIN queue_core_decision d ON d.id = p.decision_id
 WHERE p.id = ANY(%(ids)s::bigint[]) AND (
   (i.kind, i.opened_at, i.params->>'appeal') IS DISTINCT FROM ('appeal', p.received_at, p.id::text)
   OR (i.ticket_id, i.lane_id) IS DISTINCT FROM (p.ticket_id, p.lane_id)
-  OR (d.ticket_id, d.job_id) IS DISTINCT FROM (p.ticket_id, i.job_id)
+  OR (d.ticket_id, d.revision) IS DISTINCT FROM (p.ticket_id, j.revision)
   OR d.verdict IS NULL OR d.decided_at > p.received_at)
 """
 

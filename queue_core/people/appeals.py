@@ -59,7 +59,7 @@ def appeal(
         return Appealed(AppealOutcome.KNOWN, known)
     if made.why == DecisionWhy.APPEAL:
         return Appealed(AppealOutcome.FINAL)
-    return Appealed(AppealOutcome.OPENED, _open(ticket, head, statement, person, now))
+    return Appealed(AppealOutcome.OPENED, _open(ticket, head, made, statement, person, now))
 
 
 def may_be_appealed(head: Decision) -> bool:
@@ -81,7 +81,8 @@ def _made(head: Decision) -> Decision:
     return head
 
 
-def _open(ticket: Ticket, head: Decision, statement: str, person: "Actor", now: datetime) -> Appeal:
+def _open(ticket: Ticket, head: Decision, made: Decision, statement: str, person: "Actor", now: datetime) -> Appeal:
+    """Against the decision that was made; the item is about the link that has it in force."""
     job = Job.objects.select_for_update(no_key=True).get(pk=head.job_id)
     lane = Lane.objects.get(pk=job.lane_id)
     was_for_leads = Item.objects.filter(job=job, closed_at__isnull=True, for_leads=True).exists()
@@ -91,7 +92,7 @@ def _open(ticket: Ticket, head: Decision, statement: str, person: "Actor", now: 
         for_leads=was_for_leads, now=now,
     )  # fmt: skip
     opened = Appeal.objects.create(
-        decision=head, item=item, ticket=ticket, lane_id=job.lane_id, statement=statement, received_at=now
+        decision=made, item=item, ticket=ticket, lane_id=job.lane_id, statement=statement, received_at=now
     )
     item.params = {**item.params, "appeal": opened.pk}
     item.save(update_fields=["params"])

@@ -251,6 +251,24 @@ def test_a_decision_is_appealed_against_once_and_what_was_decided_on_appeal_is_f
     assert AuditEntry.objects.filter(act="decision.appealed", actor=sender).count() == 1
 
 
+def test_a_decision_that_is_in_force_again_is_appealed_against_once_too():
+    """Its correction was taken back: the link that says so has it in force, and is no other decision."""
+    item, lead, sender = manual_item(make_lane(), deadline=100_000), lena(), gate()
+    made = decide(item, rita(), when=20).decision
+    token = correction_of(item, lead, when=40)
+    corrected = people.resolve(token, person=lead, verdict="REJECTED", reason_code="insult", note="n", clock=clock(41))
+    people.take_back(corrected.decision.pk, person=lead, clock=clock(42))
+
+    opened = appeal(item, sender, when=43)
+    again = appeal(item, sender, when=44)
+
+    assert (opened.outcome, opened.appeal.decision) == (AppealOutcome.OPENED, made)
+    assert (again.outcome, again.appeal) == (AppealOutcome.KNOWN, opened.appeal)
+    decide(opened.appeal.item, person("lea", *LEAD, "lead_desk"), when=45)
+    assert appeal(item, sender, when=60).outcome == AppealOutcome.FINAL
+    assert broken_rules() == set()
+
+
 @pytest.mark.parametrize(
     ("which", "outcome"),
     [
