@@ -160,7 +160,8 @@ class Client:
             answers = [one for one in told if "line" in one]
             if len(answers) == len(lines) and told[-1].get("complete"):
                 return [_sent(one, place) for one in answers]
-            self._rest(tried, None)
+            # A key whose rate is used up is told when to go on.
+            self._rest(tried, told[-1].get("retry_after") if told else None)
         end = told[-1] if told else {}
         raise ApiError(200, end.get("code", "answer_incomplete"), end.get("reason", "Not every line was answered."))
 

@@ -6,7 +6,7 @@ wait for that client, which waits for its body to be taken: both for ever.
 
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 
 #: Bytes; more are put into a file that no other process can name.
 IN_MEMORY = 1024 * 1024
@@ -38,19 +38,23 @@ class Spool:
             self._is_complete = True
             self._changed.notify()
 
-    def read(self, *, patience: float) -> Iterator[bytes]:
-        """What is written, until it is complete. Ends, too, when nothing came for `patience` seconds."""
+    def read(self) -> Generator[bytes]:
+        """What is written, until it is complete.
+
+        Waits as long as whoever writes does. An answer that ends while another thread still reads its request stops the
+        whole process: the server (granian 2.8) then waits for that reading, and lets nobody else run meanwhile.
+        """
         try:
-            while part := self._next(patience):
+            while part := self._next():
                 yield part
         finally:
             with self._changed:
                 self._is_given_up = True
                 self._file.close()
 
-    def _next(self, patience: float) -> bytes:
+    def _next(self) -> bytes:
         with self._changed:
-            self._changed.wait_for(lambda: self._written > self._read or self._is_complete, timeout=patience)
+            self._changed.wait_for(lambda: self._written > self._read or self._is_complete)
             self._file.seek(self._read)
             part = self._file.read(min(CHUNK, self._written - self._read))
             self._read += len(part)

@@ -2,19 +2,30 @@
 
 import io
 import json
+import threading
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import RequestFactory
 
+from queue_core import ticket_import
+from queue_core.api_keys import Allowance
 from queue_core.models import Job, Ticket
 from reviewboard.api import bulk
+from reviewboard.api.admission import Admission
+from reviewboard.api.problems import Problem
 from reviewboard.api.spool import Spool
-from tests.api.conftest import API, refused, ticket, told
+from tests.api.conftest import API, Caller, refused, ticket, told
 
 pytestmark = pytest.mark.django_db
 
 NDJSON = "application/x-ndjson"
+LINES = b"".join(json.dumps(ticket(number)).encode() + b"\n" for number in (1, 2))
+
+
+def told_by(taking: bulk._Taking) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in b"".join(taking.spool.read()).splitlines()]
 
 
 def test_each_line_has_its_answer_and_the_good_ones_are_in_imp_04(call, lane) -> None:
@@ -84,8 +95,6 @@ def test_nothing_at_all_is_a_whole_body(call) -> None:
 
 @pytest.mark.parametrize("field", ["lane", "source"])
 def test_a_line_beyond_the_key_is_refused_as_one_call_would_be(make_key, lane, field) -> None:
-    from tests.api.conftest import Caller
-
     call = Caller(make_key("narrow", source="shop", lanes=[lane.pk]).secret)
 
     answer, _end = call.lines(ticket(**{field: "elsewhere"}))
@@ -108,6 +117,49 @@ def test_lines_beyond_the_limit_are_not_read_and_the_end_says_so(call, lane, mon
     assert len(answers) == 2
     assert (end["complete"], end["code"]) == (False, "too_many_lines")
     assert "2" in end["reason"]
+
+
+def test_a_body_beyond_the_rate_of_its_key_ends_where_it_is_and_says_when_to_go_on(make_key, lane, monkeypatch) -> None:
+    """The call pays for its first batch. At six calls a minute the next one is ten seconds away."""
+    monkeypatch.setattr(ticket_import, "BATCH_LINES", 2)
+    call = Caller(make_key("slow", rate=6).secret)
+
+    *answers, end = call.lines(*map(ticket, range(5)))
+
+    assert [answer["outcome"] for answer in answers] == ["stored", "stored"]
+    assert (end["complete"], end["code"]) == (False, "rate_limited")
+    assert 0 < end["retry_after"] <= 10
+
+
+def test_a_body_a_little_too_fast_is_slowed_down_to_the_rate_of_its_key(make_key, lane, monkeypatch) -> None:
+    monkeypatch.setattr(ticket_import, "BATCH_LINES", 1)
+    slept: list[float] = []
+    monkeypatch.setattr(bulk.time, "sleep", slept.append)
+    answers = iter([Allowance(10, 0, timedelta(0), timedelta(seconds=0.2)), Allowance(10, 1, timedelta(0))])
+    monkeypatch.setattr(bulk.api_keys, "charge", lambda *_args, **_named: next(answers))
+    taking = bulk._Taking(Admission(make_key().key), io.BytesIO(LINES), len(LINES), Spool(), None)
+
+    taking.run()
+
+    assert told_by(taking)[-1]["complete"]
+    assert slept == [0.2]
+
+
+def test_no_more_long_bodies_are_taken_at_once_than_leave_threads_for_people(make_key, lane, monkeypatch) -> None:
+    monkeypatch.setattr(bulk, "_places", threading.BoundedSemaphore(1))
+    taking = bulk._Taking(Admission(make_key().key), io.BytesIO(LINES), len(LINES), Spool(), None)
+    bulk._take_place()
+    held = bulk._Apart(taking)
+    with pytest.raises(Problem, match="unavailable"):
+        bulk._take_place()
+
+    taking.run()
+    list(held)
+    bulk._take_place()
+    # Whoever drops the answers without a word gives the place back, too.
+    bulk._Apart(taking)
+
+    bulk._take_place()
 
 
 class TestBroken:
@@ -159,9 +211,19 @@ def test_a_spool_hands_on_what_it_was_given_and_waits_for_no_reader() -> None:
         assert spool.write(whole[start : start + 100_000])
     spool.complete()
 
-    assert b"".join(spool.read(patience=1)) == whole
+    assert b"".join(spool.read()) == whole
     assert not spool.write(b"more")
 
 
-def test_a_spool_that_gets_nothing_ends_after_its_patience() -> None:
-    assert list(Spool().read(patience=0.01)) == []
+def test_an_answer_does_not_end_before_its_body_was_read() -> None:
+    """The server would stop for everybody until the client goes."""
+    spool = Spool()
+    ended = threading.Event()
+    reading = threading.Thread(target=lambda: (list(spool.read()), ended.set()), daemon=True)
+    reading.start()
+    assert spool.write(b"{}")
+
+    assert not ended.wait(0.05)
+    spool.complete()
+
+    assert ended.wait(10)
