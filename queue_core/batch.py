@@ -8,7 +8,9 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from typing import Any, Protocol
+from uuid import uuid4
 
 from django.db import InterfaceError, OperationalError, connection, transaction
 
@@ -158,8 +160,9 @@ def claim_most_urgent(
         "run": lane.run_id,
         "policy": lane.policy_id,
         "connection": lane.connection_id,
+        "seed": uuid4().hex,
     }
-    rows = prepared.run(statement, values).fetchall()
+    rows = sorted(prepared.run(statement, values).fetchall(), key=itemgetter(URGENCY, 0))
     if not rows:
         return Batch([])
     if trail is not None:

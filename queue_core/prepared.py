@@ -8,7 +8,8 @@ Sending several of them together (psycopg's pipeline) was tried and left out: it
 rows that Django counts after an update are not known inside it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -23,6 +24,30 @@ class _Cursor(psycopg.Cursor[Row]):
 
     def execute(self, query: Any, params: Any = None, **_options: Any) -> "_Cursor":
         return super().execute(query, params, prepare=True)
+
+
+class _QueryCursor(psycopg.Cursor[Row]):
+    """As `_Cursor`, for queries alone: savepoints have a name of their own each time, and would only fill the cache."""
+
+    def execute(self, query: Any, params: Any = None, **_options: Any) -> "_QueryCursor":
+        is_query = isinstance(query, str) and query.startswith("SELECT")
+        return super().execute(query, params, prepare=is_query)
+
+
+@contextmanager
+def queries() -> Iterator[None]:
+    """Within, the queries of Django's models are planned once too: for pages that are asked for again and again.
+
+    Bound on the server, where a parameter has the type of what it is compared with. An expression that gives it none
+    (a CASE or a sum of values) is refused there; those belong outside.
+    """
+    connection.ensure_connection()
+    session = connection.connection
+    usual, session.cursor_factory = session.cursor_factory, _QueryCursor
+    try:
+        yield
+    finally:
+        session.cursor_factory = usual
 
 
 def run(statement: str, params: Mapping[str, Any]) -> CursorWrapper:

@@ -26,6 +26,8 @@ type Scores = Mapping[str, float | None]
 
 def bounded(text: object, limit: int = MAX_DETAIL) -> str:
     """`text` as PostgreSQL stores it: no NUL, no lone surrogate, at most `limit` characters."""
+    if type(text) is str and len(text) <= limit and text.isascii() and "\x00" not in text:
+        return text
     clean = str(text).replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode("utf-8")
     return clean if len(clean) <= limit else clean[: limit - 1] + "\N{HORIZONTAL ELLIPSIS}"
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 from django.db import transaction
 
@@ -145,6 +146,7 @@ def lease_rows(
         "is_measured": is_measured,
         "oldest": 0,
         "figures": figures,
+        "seed": uuid4().hex,
     }
     rows: list[tuple[Any, ...]] = prepared.run(claim_sql.LEASE, values).fetchall()
     return rows

@@ -47,11 +47,10 @@ running AS MATERIALIZED (
 
 _OPEN_ATTEMPTS = """
   INSERT INTO queue_core_attempt
-    (job_id, lane_id, fence, key, worker, run_id, policy_id, connection_id, number, started_at, lease_until)
-  SELECT id, %(lane)s, fence, gen_random_uuid(), %(worker)s, %(run)s, %(policy)s, %(connection)s, attempts,
-         %(now)s, lease_until
-  FROM leased ORDER BY urgency, id
-  RETURNING id, job_id, key
+    (id, job_id, lane_id, fence, key, worker, run_id, policy_id, connection_id, number, started_at, lease_until)
+  SELECT attempt, id, %(lane)s, fence, key, %(worker)s, %(run)s, %(policy)s, %(connection)s, attempts, %(now)s,
+         lease_until
+  FROM leased
 """
 
 _LEASE_ROWS = """
@@ -59,19 +58,21 @@ _LEASE_ROWS = """
       lease_until = LEAST(%(now)s + %(lease)s, deadline)
 """
 
+#: With the attempt's key in the order of the lane's claims, and its random id: the call's own, with the job's number at
+#: its end, since PostgreSQL's function asks the system for randomness once a row.
 _LEASED_FIELDS = """
   id, ticket_id, evidence_id, revision, severity, fence, attempts, max_attempts, lease_until, deadline, queued_at,
-  urgency
+  urgency, nextval('queue_core_attempt_id_seq') AS attempt,
+  overlay(%(seed)s PLACING lpad(to_hex(mod(id, 4294967296)), 8, '0') FROM 25)::uuid AS key
 """
 
 _CLAIMED = """
-SELECT leased.id, leased.fence, leased.revision, opened.id, opened.key, leased.lease_until, leased.deadline,
+SELECT leased.id, leased.fence, leased.revision, leased.attempt, leased.key, leased.lease_until, leased.deadline,
        leased.severity, leased.attempts, leased.max_attempts, t.source, t.external_id, e.body, e.is_restricted
 """
 
 _CLAIMED_FROM = """
 FROM leased
-JOIN opened ON opened.job_id = leased.id
 JOIN queue_core_ticket t ON t.id = leased.ticket_id
 JOIN queue_core_evidence e ON e.id = leased.evidence_id
 """
@@ -119,7 +120,6 @@ figures AS (
   (SELECT TRUE FROM queue_core_job WHERE lane_id = %(lane)s AND state = 'WAITING' AND deadline <= %(now)s
    ORDER BY deadline, id LIMIT 1)
 {_CLAIMED_FROM}
-ORDER BY leased.urgency, leased.id
 """  # noqa: S608  put together from constants
 
 #: Lease jobs that were locked and judged, close what their last lease left open, and open their attempts, as far as
@@ -145,5 +145,4 @@ figures AS (
   WHERE EXISTS (SELECT FROM leased))
 {_CLAIMED}, leased.queued_at, (SELECT count(*) FROM closed)
 {_CLAIMED_FROM}
-ORDER BY leased.id
 """  # noqa: S608  put together from constants

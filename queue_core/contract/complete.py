@@ -252,7 +252,8 @@ def _tell_receivers(good: Sequence[tuple[LockedJob, Ending]]) -> None:
         return
     jobs = Job.objects.select_related("ticket").in_bulk([job.pk for job, _ in good])
     attempts = Attempt.objects.in_bulk([job.attempt_id for job, _ in good])
-    written = Decision.objects.filter(attempt__in=list(attempts)).order_by("pk")
+    # By job, since no index of decisions begins with the attempt.
+    written = Decision.objects.filter(job__in=list(jobs), attempt__in=list(attempts)).order_by("pk")
     decisions = {decision.job_id: decision for decision in written}
     for locked, ending in good if tells_jobs else ():
         job, decision = jobs[locked.pk], decisions.get(locked.pk)

@@ -10,10 +10,9 @@ Each is a constant, so that it can be prepared and its plan tested (tests/plans)
 #: token: its identity never changes, and its end is written under its job's lock alone.
 #: No state in the search for jobs: the planner might walk an index of states instead of the keys.
 _LOCKS = """
-WITH kept_back AS MATERIALIZED (
+kept_back AS MATERIALIZED (
   SELECT id FROM queue_core_stagerun
-  WHERE keeps_back AND accepted_at IS NULL
-    AND id IN (SELECT run_id FROM queue_core_attempt WHERE id = ANY(%(attempts)s::bigint[]))
+  WHERE keeps_back AND accepted_at IS NULL AND id = ANY(ARRAY(SELECT run_id FROM attempt))
   ORDER BY id FOR SHARE),
 ticket AS MATERIALIZED (
   SELECT id, seq, source, external_id, source_kind FROM queue_core_ticket
@@ -31,13 +30,15 @@ clock AS MATERIALIZED (
 """
 
 LOCK = f"""
+WITH attempt AS MATERIALIZED (
+  SELECT id, job_id, fence, key, run_id, policy_id FROM queue_core_attempt WHERE id = ANY(%(attempts)s::bigint[])),
 {_LOCKS}
 SELECT clock.now, job.*, ticket.seq, ticket.source, ticket.external_id, ticket.source_kind,
        a.id, a.key, a.run_id, a.policy_id, a.run_id IN (SELECT id FROM kept_back)
 FROM clock
 LEFT JOIN job ON TRUE
 LEFT JOIN ticket ON ticket.id = job.ticket_id
-LEFT JOIN queue_core_attempt a ON a.id = ANY(%(attempts)s::bigint[]) AND a.job_id = job.id AND a.fence = job.fence
+LEFT JOIN attempt a ON a.job_id = job.id AND a.fence = job.fence
 """  # noqa: S608  put together from constants
 
 #: The reason codes that rejections name.
@@ -92,63 +93,74 @@ SELECT * FROM json_to_recordset(%(figures)s::json) AS f(
 
 #: As Python's isoformat says it, which leaves out a fraction of nothing.
 _ISO = """
-to_char(ended.now AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS')
-  || CASE WHEN ended.now = date_trunc('second', ended.now) THEN '' ELSE to_char(ended.now, '.US') END || '+00:00'
+to_char(now AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS')
+  || CASE WHEN now = date_trunc('second', now) THEN '' ELSE to_char(now, '.US') END || '+00:00'
+"""
+
+#: A message's key: a UUID of version 7, so that new ones stand together in their index. Its random part is the call's
+#: own, with the decision's number at its end: PostgreSQL's function asks the system for randomness once a row.
+_KEY = """
+(lpad(to_hex((extract(epoch FROM now) * 1000)::bigint), 12, '0') || '7' || substr(%(seed)s, 1, 3) || '8'
+  || substr(%(seed)s, 4, 7) || lpad(to_hex(mod(decision, 4294967296)), 8, '0'))::uuid
 """
 
 #: A completion all of whose tokens are plain: of one lane and of first rounds, each of another ticket, each good by all
 #: that `rules.judge_completion` asks, each verdict with its ground. Otherwise it writes nothing and counts none. The
 #: rows that are locked are the newest, and so is what it updates, however old the statement's own view of them is by
 #: then: PostgreSQL follows an updated row to its present form.
+#: Few steps, and none that joins what two others wrote: setting up a step costs as much as some of its rows, and steps
+#: of whose sizes nothing is known were joined row by row. So a decision's key is drawn before it is written, and a
+#: message's fields come with the ticket's row that was numbered for it.
 COMPLETE_PLAINLY = f"""
-{_LOCKS},
-given AS MATERIALIZED (
-  SELECT * FROM ROWS FROM (json_to_recordset(%(rows)s::json) AS (
+WITH attempt AS MATERIALIZED (
+  SELECT given.*, a.run_id, a.policy_id,
+         (a.job_id, a.fence, a.key) = (given.job, given.fence, given.key) AS is_theirs
+  FROM json_to_recordset(%(rows)s::json) AS given(
     job bigint, result text, attempt bigint, fence bigint, revision text, key uuid, outcome text, latency interval,
-    scores jsonb, cause text, detail text, model text, request_id text, usage jsonb, ground_code text))
-  WITH ORDINALITY AS x(job, result, attempt, fence, revision, key, outcome, latency, scores, cause, detail, model,
-    request_id, usage, ground_code, place)),
+    scores jsonb, cause text, detail text, model text, request_id text, usage jsonb, ground_code text)
+  JOIN queue_core_attempt a ON a.id = given.attempt),
+{_LOCKS},
 holds AS MATERIALIZED (
-  SELECT given.*, clock.now, job.lane_id AS lane, ticket.id AS ticket, ticket.seq + 1 AS seq, ticket.source,
-         ticket.external_id, ticket.source_kind, a.policy_id AS policy, a.run_id AS run, ground.id AS ground,
-         CASE WHEN a.run_id IN (SELECT id FROM kept_back) THEN 'kept_back' ELSE 'ready' END AS state
-  FROM clock
-  JOIN job ON job.state = 'LEASED' AND job.round = 1 AND clock.now < job.lease_until
-  JOIN given ON given.job = job.id AND given.fence = job.fence AND given.revision = job.revision
-  JOIN ticket ON ticket.id = job.ticket_id
-  JOIN queue_core_attempt a ON a.id = given.attempt AND a.key = given.key AND a.job_id = job.id AND a.fence = job.fence
-  LEFT JOIN queue_core_reasoncode ground ON ground.code = given.ground_code
-  WHERE given.result = 'APPROVED' OR ground.id IS NOT NULL),
+  SELECT attempt.*, clock.now, job.ticket_id AS ticket, job.lane_id AS lane,
+         CASE WHEN attempt.result = 'REJECTED'
+           THEN (SELECT id FROM queue_core_reasoncode WHERE code = attempt.ground_code) END AS ground
+  FROM attempt JOIN job ON job.id = attempt.job JOIN clock ON clock.now < job.lease_until
+  WHERE attempt.is_theirs AND attempt.fence = job.fence AND attempt.revision = job.revision
+    AND job.state = 'LEASED' AND job.round = 1),
 ended AS MATERIALIZED (
-  SELECT * FROM holds
-  WHERE (SELECT count(DISTINCT ticket) = %(number)s AND count(DISTINCT lane) = 1 FROM holds)),
+  SELECT holds.*, nextval('queue_core_decision_id_seq') AS decision FROM holds
+  WHERE (
+    SELECT count(DISTINCT ticket) = %(number)s AND min(lane) = max(lane)
+      AND bool_and(result = 'APPROVED' OR ground IS NOT NULL)
+    FROM holds)),
 closed AS (
   UPDATE queue_core_attempt a
   SET ended_at = ended.now, is_committed = TRUE, outcome = ended.outcome, latency = ended.latency,
-      scores = ended.scores, cause = ended.cause, detail = ended.detail, model = ended.model,
-      request_id = ended.request_id, usage = ended.usage
+      scores = ended.scores, cause = COALESCE(ended.cause, ''), detail = COALESCE(ended.detail, ''),
+      model = COALESCE(ended.model, ''), request_id = COALESCE(ended.request_id, ''), usage = ended.usage
   FROM ended WHERE a.id = ended.attempt
   RETURNING ended.job, ended.result, ended.now),
 done AS (
   UPDATE queue_core_job j SET state = 'DONE', result = closed.result, finished_at = closed.now
   FROM closed WHERE j.id = closed.job),
+numbered AS (
+  UPDATE queue_core_ticket t SET seq = t.seq + 1 FROM ended WHERE t.id = ended.ticket
+  RETURNING ended.*, t.seq, t.source, t.external_id, t.source_kind),
 decided AS (
   INSERT INTO queue_core_decision
-    (ticket_id, revision, job_id, lane_id, verdict, why, attempt_id, reason_code_id, source_kind, automation, policy_id,
-     run_id, decided_at)
-  SELECT ticket, revision, job, lane, result, 'first', attempt, ground, source_kind, %(automation)s, policy, run, now
-  FROM ended ORDER BY place
-  RETURNING id, job_id),
-numbered AS (UPDATE queue_core_ticket t SET seq = ended.seq FROM ended WHERE t.id = ended.ticket),
+    (id, ticket_id, revision, job_id, lane_id, verdict, why, attempt_id, reason_code_id, source_kind, automation,
+     policy_id, run_id, decided_at)
+  SELECT decision, ticket, revision, job, lane, result, 'first', attempt, ground, source_kind, %(automation)s,
+         policy_id, run_id, now
+  FROM numbered),
 told AS (
   INSERT INTO queue_core_message (ticket_id, lane_id, decision_id, seq, key, kind, body, state, created_at)
-  SELECT ended.ticket, ended.lane, decided.id, ended.seq, gen_random_uuid(), 'decision',
+  SELECT ticket, lane, decision, seq, {_KEY}, 'decision',
          jsonb_build_object(
-           'source', ended.source, 'ticket', ended.external_id, 'revision', ended.revision, 'verdict', ended.result,
-           'reason_code', ended.ground_code, 'automation', %(automation)s, 'decision', decided.id,
-           'decided_at', {_ISO}),
-         ended.state, ended.now
-  FROM decided JOIN ended ON ended.job = decided.job_id ORDER BY ended.place),
+           'source', source, 'ticket', external_id, 'revision', revision, 'verdict', result,
+           'reason_code', ground_code, 'automation', %(automation)s, 'decision', decision, 'decided_at', {_ISO}),
+         CASE WHEN run_id IN (SELECT id FROM kept_back) THEN 'kept_back' ELSE 'ready' END, now
+  FROM numbered),
 figures AS (
   INSERT INTO queue_core_figurechange (lane_id, minute, counts, totals, due)
   SELECT lane, date_trunc('minute', now), %(counts)s::jsonb, %(totals)s::jsonb, '{{}}' FROM ended LIMIT 1)

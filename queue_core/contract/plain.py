@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from django.db import connection, transaction
 
@@ -39,9 +40,9 @@ def complete_plainly(endings: Sequence[tuple[LeaseToken, "Ending"]], *, clock: C
         return False
     values = {
         "rows": json.dumps([_row(token, ending) for token, ending in endings]),
+        "seed": uuid4().hex,
         "number": len(endings),
         "jobs": [token.job for token, _ in endings],
-        "attempts": [token.attempt for token, _ in endings],
         "now": own_instant(clock, InvalidCompletion),
         "automation": Automation.WHOLLY.value,
         **_figures([ending for _, ending in endings]),
@@ -76,14 +77,12 @@ def _is_ground(code: str | None) -> bool:
 
 
 def _row(token: LeaseToken, ending: "Ending") -> dict[str, Any]:
-    return closing_values(ending) | {
-        "job": token.job,
-        "attempt": token.attempt,
-        "fence": token.fence,
-        "revision": token.revision,
-        "key": str(token.key),
-        "ground_code": ending.reason_code if ending.result == Result.REJECTED else None,
-    }
+    row = {name: value for name, value in closing_values(ending).items() if value is not None and value != ""}
+    row["job"], row["attempt"], row["fence"] = token.job, token.attempt, token.fence
+    row["revision"], row["key"] = token.revision, str(token.key)
+    if ending.result == Result.REJECTED:
+        row["ground_code"] = ending.reason_code
+    return row
 
 
 def closing_values(ending: "Ending") -> dict[str, Any]:
@@ -103,9 +102,7 @@ def closing_values(ending: "Ending") -> dict[str, Any]:
 
 def _figures(endings: Sequence["Ending"]) -> dict[str, str]:
     """What so many LEASED jobs change in the figures that are DONE now; the statement adds lane and minute."""
-    counts: Counter[str] = Counter()
-    for ending in endings:
-        counts.update(tally.codes_of_an_end(ending.outcome, latency=ending.latency))
-        counts[f"{tally.RESULT}.{ending.result}"] += 1
+    codes = [code for ending in endings for code in tally.codes_of_an_end(ending.outcome, latency=ending.latency)]
+    counts = Counter(codes + [f"{tally.RESULT}.{ending.result}" for ending in endings])
     moved = Counter({"LEASED": -len(endings), "DONE": len(endings)})
     return {"counts": tally.as_json(counts), "totals": tally.as_json(moved)}

@@ -106,17 +106,21 @@ class Decision(models.Model):
 
     A link names the one it replaces; each is replaced at most once and each revision has one first link, so the chain
     cannot fork. The last link is in force where it has a verdict: a recall has none, nor has a decision taken back that
-    had replaced nothing.
+    had replaced nothing. A trigger looks for its job, ticket and attempt, for all rows of a statement at once.
     """
 
-    ticket = models.ForeignKey(Ticket, models.PROTECT, related_name="decisions", db_index=False)
+    ticket = models.ForeignKey(Ticket, models.PROTECT, related_name="decisions", db_index=False, db_constraint=False)
     revision = models.CharField(max_length=MAX_ID)
-    job = models.ForeignKey("queue_core.Job", models.PROTECT, related_name="decisions")
+    job = models.ForeignKey(
+        "queue_core.Job", models.PROTECT, related_name="decisions", db_index=False, db_constraint=False
+    )
     lane = models.ForeignKey(Lane, models.PROTECT, related_name="+", db_index=False, db_constraint=False)
     verdict = models.CharField(max_length=8, choices=Verdict, null=True)
     why = models.CharField(max_length=12, choices=DecisionWhy, default=DecisionWhy.FIRST, db_default="first")
     replaces = models.OneToOneField("self", models.PROTECT, null=True, related_name="replaced_by")
-    attempt = models.OneToOneField("queue_core.Attempt", models.PROTECT, null=True, related_name="decision")
+    attempt = models.OneToOneField(
+        "queue_core.Attempt", models.PROTECT, null=True, related_name="decision", db_constraint=False
+    )
     assignment = models.OneToOneField("queue_core.Assignment", models.PROTECT, null=True, related_name="decision")
     person = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+", db_index=False)
     reason_code = models.ForeignKey(ReasonCode, models.PROTECT, null=True, related_name="+", db_index=False)

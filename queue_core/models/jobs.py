@@ -114,11 +114,12 @@ class Attempt(models.Model):
     An open attempt whose `lease_until` is not over is a running lease: caps count these rows, so that no counter can
     drift and work that was superseded keeps its seat until its holder reports.
 
-    Its lane, run, policy and connection are no foreign keys to the database: checking four rows that all workers share
-    took longer than writing the attempt. They come from rows locked in the same transaction, and are never deleted.
+    What it names is no foreign key to the database: checking five rows one by one took longer than writing the attempt.
+    A trigger looks for its job once a statement; the others come from rows locked in the same transaction. None of them
+    is ever deleted.
     """
 
-    job = models.ForeignKey(Job, models.PROTECT, related_name="attempt_rows", db_index=False)
+    job = models.ForeignKey(Job, models.PROTECT, related_name="attempt_rows", db_index=False, db_constraint=False)
     lane = models.ForeignKey(Lane, models.PROTECT, related_name="+", db_index=False, db_constraint=False)
     fence = models.BigIntegerField()
     key = models.UUIDField()

@@ -15,9 +15,13 @@ class Message(models.Model):
     the commit: whoever reads by it never skips a transaction that commits late (WHK-05).
     """
 
-    ticket = models.ForeignKey(Ticket, models.PROTECT, null=True, related_name="messages", db_index=False)
+    ticket = models.ForeignKey(
+        Ticket, models.PROTECT, null=True, related_name="messages", db_index=False, db_constraint=False
+    )
     lane = models.ForeignKey(Lane, models.PROTECT, null=True, related_name="+", db_index=False, db_constraint=False)
-    decision = models.ForeignKey(Decision, models.PROTECT, null=True, related_name="messages", db_index=False)
+    decision = models.ForeignKey(
+        Decision, models.PROTECT, null=True, related_name="messages", db_index=False, db_constraint=False
+    )
     seq = models.BigIntegerField(null=True)
     number = models.BigIntegerField(null=True, unique=True)
     key = models.UUIDField(unique=True)

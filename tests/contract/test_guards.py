@@ -289,3 +289,81 @@ def test_an_audit_entry_is_kept(olga: Any) -> None:
 
     with pytest.raises(IntegrityError, match="it is kept"), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("DELETE FROM queue_core_auditentry")
+
+
+COLUMNS = """
+SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum
+"""
+#: By raw SQL, of rows as they are but for what the test says: nothing of the model stands between.
+UNFOUNDED = {
+    "attempt of no job": (
+        "attempt", {"job_id": "job_id + 100", "fence": "fence + 100"}, "of no job of its lane",
+    ),
+    "attempt of another lane": (
+        "attempt", {"lane_id": "lane_id + 100", "fence": "fence + 100"}, "of no job of its lane",
+    ),
+    "decision of no job": (
+        "decision", {"job_id": "job_id + 100", "revision": "'v9'"}, "of no job of its ticket",
+    ),
+    "decision of no ticket": (
+        "decision",
+        {"ticket_id": "ticket_id + 100", "attempt_id": "NULL", "why": "'recall'", "verdict": "NULL",
+         "replaces_id": "id"},
+        "replaces none of its own revision|of no job of its ticket",
+    ),
+    "message of no decision": (
+        "message", {"decision_id": "decision_id + 100", "seq": "seq + 1"}, "of no decision of its ticket",
+    ),
+    "message of no ticket": (
+        "message",
+        {"decision_id": "NULL", "ticket_id": "ticket_id + 100", "kind": "'ticket.superseded'"},
+        "or of no ticket",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", UNFOUNDED)
+def test_what_a_new_row_names_is_there_and_agrees_with_it(case: str) -> None:
+    table, values, why = UNFOUNDED[case]
+    done_job(make_lane())
+    values = {"id": "id + 100"} | ({"key": "gen_random_uuid()"} if table != "decision" else {}) | values
+    with connection.cursor() as cursor:
+        cursor.execute(COLUMNS, [f"queue_core_{table}"])
+        columns = [row[0] for row in cursor.fetchall()]
+        chosen = ", ".join(values.get(column, column) for column in columns)
+        with pytest.raises(IntegrityError, match=why), transaction.atomic():
+            cursor.execute(
+                f"INSERT INTO queue_core_{table} ({', '.join(columns)}) SELECT {chosen} FROM queue_core_{table}"
+            )
+
+
+def test_a_machine_decides_by_a_committed_attempt_of_the_same_job_only() -> None:
+    job, other = waiting_job(make_lane()), done_job(make_lane())
+
+    with pytest.raises(IntegrityError, match="of no attempt that committed"):
+        decide(job, replaces=None)
+    with pytest.raises(IntegrityError, match="of no attempt that committed"):
+        decide(job, replaces=None, attempt=Attempt.objects.get(job=other))
+
+
+def test_what_others_name_keeps_its_key_and_a_ticket_that_messages_tell_of_is_kept() -> None:
+    job = done_job(make_lane())
+
+    refuses(Job, "never changes", id=F("id") + 100)
+    refuses(Attempt, "never changes", id=F("id") + 100)
+    refuses(Decision, "another one replaces it", id=F("id") + 100)
+    with (
+        pytest.raises(IntegrityError, match="messages tell of it"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("DELETE FROM queue_core_ticket WHERE id = %s", [job.ticket_id])
+
+
+def test_a_result_without_its_attempt_is_refused_among_those_that_have_one() -> None:
+    lane = make_lane()
+    tokens = [leased_job(lane)[1] for _ in range(3)]
+    ids = [token.attempt for token in tokens[:2]]
+    Attempt.objects.filter(pk__in=ids).update(ended_at=at(5), outcome="verdict", is_committed=True)
+
+    refuses(Job, "no attempt of fence 1 committed", **TO["DONE"])

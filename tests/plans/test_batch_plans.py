@@ -55,6 +55,7 @@ KINDS = {
     "run": "bigint", "policy": "bigint", "connection": "bigint", "cap": "bigint", "since": "timestamptz",
     "oldest": "bigint", "is_measured": "boolean", "figures": "text", "attempts": "bigint[]", "codes": "text[]",
     "rows": "text", "decided_at": "text", "automation": "text", "number": "bigint", "counts": "text", "totals": "text",
+    "seed": "text",
 }  # fmt: skip
 
 #: What each statement has to find its rows by.
@@ -119,7 +120,7 @@ def usual_values(lane: Lane) -> dict[str, Any]:
         "run": lane.run_id, "policy": lane.policy_id, "connection": lane.connection_id, "cap": 10_000,
         "since": at(0), "oldest": 0, "is_measured": False, "figures": "[]", "attempts": list(range(1, 51)),
         "codes": ["insult"], "rows": json.dumps([row] * 50), "decided_at": "", "automation": "wholly",
-        "number": 50, "counts": "{}", "totals": "{}",
+        "number": 50, "counts": "{}", "totals": "{}", "seed": "s",
     }  # fmt: skip
 
 
