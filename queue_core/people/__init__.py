@@ -8,7 +8,7 @@ a returned outcome; a caller's mistake is an exception of `queue_core.errors`.
 from queue_core.people.appeals import MOST_STATEMENT, appeal, may_be_appealed
 from queue_core.people.assignments import extend, give_back, take, take_next
 from queue_core.people.correcting import correct, may_correct
-from queue_core.people.deciding import TAKE_BACK_FOR
+from queue_core.people.deciding import TAKE_BACK_FOR, is_in_the_way
 from queue_core.people.desk import (
     Group,
     Reach,
@@ -53,7 +53,7 @@ from queue_core.people.outcomes import (
 from queue_core.people.passing import escalate, escalate_item, hand_over, hand_over_item, skip
 from queue_core.people.pulling import pull
 from queue_core.people.resolving import MOST_NOTE, is_requeueable, resolve, resolve_requeue
-from queue_core.people.restricting import look, report, restrict_and_leave
+from queue_core.people.restricting import lift_restriction, look, report, restrict_and_leave
 from queue_core.people.rights import (
     lanes_where_may,
     may,
@@ -103,11 +103,13 @@ __all__ = [
     "held_by",
     "holds_over",
     "in_use",
+    "is_in_the_way",
     "is_own_matter",
     "is_requeueable",
     "keep_version",
     "lanes_where_may",
     "lift",
+    "lift_restriction",
     "look",
     "may",
     "may_be_appealed",

@@ -8,7 +8,7 @@ from django.db import transaction
 
 from queue_core import audit
 from queue_core.clock import Clock, is_instant
-from queue_core.contract.erase import Erased, erase
+from queue_core.contract.erase import Erased, erase, preserved_until
 from queue_core.contract.locks import read_clock
 from queue_core.errors import InvalidRequest
 from queue_core.models import PreservationHold, Ticket
@@ -99,6 +99,23 @@ def erase_content(ticket_id: int, *, person: "AbstractUser", ground: str, clock:
     if lane_id is not None:
         require(person, ERASE, lane_id)
     return erase(ticket_id, ground=ground, actor=person, clock=clock)
+
+
+def erase_by_name(source: str, external_id: str, *, ground: str, is_trial: bool, clock: Clock) -> Erased:
+    """`contract.erase` of the ticket that its source calls so, by the system itself: for whoever runs the machine.
+
+    `is_trial`: the same, and undone again, so that what it says is what would happen.
+    """
+    ticket_id = Ticket.objects.filter(source=source, external_id=external_id).values_list("pk", flat=True).first()
+    with transaction.atomic():
+        erased = erase(ticket_id or 0, ground=ground, actor=None, clock=clock)
+        transaction.set_rollback(is_trial)
+    return erased
+
+
+def kept_until(ticket: Ticket, *, now: datetime) -> datetime | None:
+    """Until when nothing of a ticket may be erased; None where no hold stands."""
+    return preserved_until(ticket.pk, now=now)
 
 
 def checked_text(text: str, field: str, most: int) -> str:

@@ -17,7 +17,7 @@ from queue_core.errors import InvalidRequest
 from queue_core.models import Evidence, EvidenceReport, Lane
 from queue_core.models.preservation import MAX_AUTHORITY, MAX_REFERENCE
 from queue_core.people.assignments import judge_assignment, let_go, lock_item
-from queue_core.people.eligibility import DECIDE, RESTRICTED
+from queue_core.people.eligibility import DECIDE, LEAD, RESTRICTED
 from queue_core.people.keeping import MOST_REASON, checked_text
 from queue_core.people.outcomes import Stale
 from queue_core.people.rights import require, require_somewhere
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractUser
 
 READ, REPORT = "view_evidence", "report_evidence"
+#: Both, to lift a restriction: who may see what it is, and answers for the lane.
+LIFTING = (RESTRICTED, LEAD)
 MOST_PURPOSE = 300
 
 
@@ -93,6 +95,50 @@ def restrict_and_leave(token: AssignmentToken, *, person: "AbstractUser", clock:
     return Restricted(RestrictOutcome.RESTRICTED)
 
 
+class LiftRestrictionOutcome(StrEnum):
+    LIFTED = "lifted"
+    #: It is not restricted.
+    ALREADY = "already"
+    #: It was reported to an authority, and stays restricted.
+    REPORTED = "reported"
+    MISSING = "missing"
+
+
+@transaction.atomic
+def lift_restriction(evidence_id: int, *, person: "AbstractUser", reason: str, clock: Clock) -> LiftRestrictionOutcome:
+    """Let content that was restricted by mistake be what all others are: shown to reviewers, and sent to models.
+
+    For a lead who may see restricted evidence; what was reported to an authority stays restricted. Raises
+    InvalidRequest for a reason that is empty or too long.
+    """
+    for right in LIFTING:
+        require_somewhere(person, right)
+    reason = checked_text(reason, "reason", MOST_REASON)
+    evidence = _locked_evidence(evidence_id)
+    now = read_clock(clock, InvalidRequest)
+    if evidence is None:
+        return LiftRestrictionOutcome.MISSING
+    for right in LIFTING:
+        require(person, right, evidence.ticket.lane_id)
+    if not evidence.is_restricted:
+        return LiftRestrictionOutcome.ALREADY
+    if EvidenceReport.objects.filter(evidence=evidence).exists():
+        return LiftRestrictionOutcome.REPORTED
+    evidence.is_restricted = False
+    evidence.save(update_fields=["is_restricted"])
+    audit.record(
+        "evidence.restriction_lifted", now=now, actor=person, subject=evidence.ticket, lane=evidence.ticket.lane,
+        reason=reason, before={"restricted": True},
+        after={"restricted": False, "evidence": evidence.pk, "revision": evidence.revision},
+    )  # fmt: skip
+    return LiftRestrictionOutcome.LIFTED
+
+
+def _locked_evidence(evidence_id: int) -> Evidence | None:
+    rows = Evidence.objects.select_for_update(no_key=True, of=("self",)).select_related("ticket__lane")
+    return rows.filter(pk=evidence_id).first()
+
+
 @transaction.atomic
 def report(
     evidence_id: int, *, person: "AbstractUser", authority: str, reference: str, reason: str, clock: Clock
@@ -106,8 +152,7 @@ def report(
     authority = checked_text(authority, "authority", MAX_AUTHORITY)
     reference = checked_text(reference, "reference", MAX_REFERENCE)
     reason = checked_text(reason, "reason", MOST_REASON)
-    rows = Evidence.objects.select_for_update(no_key=True, of=("self",)).select_related("ticket__lane")
-    evidence = rows.filter(pk=evidence_id).first()
+    evidence = _locked_evidence(evidence_id)
     now = read_clock(clock, InvalidRequest)
     if evidence is None:
         return None

@@ -10,6 +10,7 @@ from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
+from queue_core import people
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Attempt, Decision, Item
 from queue_core.states import AssignmentEnd, DecisionWhy, ItemEnd, ItemKind, PassedAs
@@ -135,7 +136,7 @@ def conflict_of(item: Item, holding: Holding, decisions: Sequence[Decision]) -> 
         last is not None
         and last.verdict is not None
         and not is_taken_back
-        and item.closed_as in (ItemEnd.DECIDED, None)
+        and (item.closed_as == ItemEnd.DECIDED or (item.closed_as is None and people.is_in_the_way(last, item)))
     ):
         by = last.person.get_username() if last.person is not None else _("the model")
         ground = last.reason_code.title if last.reason_code is not None else "–"

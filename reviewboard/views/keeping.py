@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_POST, require_safe
 
 from queue_core.clock import DATABASE_CLOCK
@@ -17,7 +17,9 @@ from queue_core.contract.erase import Erased, EraseOutcome
 from queue_core.errors import InvalidRequest
 from queue_core.models import Evidence, EvidenceReport, PreservationHold, Ticket
 from queue_core.people import keeping, restricting
+from queue_core.people.eligibility import RESTRICTED
 from queue_core.people.keeping import LiftOutcome
+from queue_core.people.restricting import LiftRestrictionOutcome
 from reviewboard.keeping_forms import EraseForm, LiftForm, PreserveForm, ReportForm
 from reviewboard.shapes import Conflict
 from reviewboard.views.access import may
@@ -28,6 +30,12 @@ CONFLICT, UNPROCESSABLE = 409, 422
 #: A ticket with more revisions than this shows its newest.
 MOST_ROWS = 50
 RIGHTS = (keeping.PRESERVE, keeping.ERASE, restricting.REPORT)
+NOT_LIFTED = {
+    LiftRestrictionOutcome.ALREADY: gettext_lazy("This content is not restricted any more. Nothing was changed."),
+    LiftRestrictionOutcome.REPORTED: gettext_lazy(
+        "This content was reported to an authority: it stays restricted. Nothing was changed."
+    ),
+}
 
 
 @require_safe
@@ -65,6 +73,23 @@ def lift(request: HttpRequest, pk: int, hold: int) -> HttpResponse:
         what = _("This hold was lifted already, or its time is over. Nothing was changed.")
         return _answer(request, ticket, status=CONFLICT, conflict=Conflict(what=what))
     messages.success(request, _("The hold is lifted."))
+    return redirect("keeping", ticket.pk)
+
+
+@require_POST
+@needs(RESTRICTED)
+def lift_restriction(request: HttpRequest, pk: int, evidence: int) -> HttpResponse:
+    ticket, form = _ticket(request, pk, RESTRICTED), LiftForm(request.POST)
+    may_lift = all(may(request, right, ticket.lane_id) for right in restricting.LIFTING)
+    if not may_lift or not Evidence.objects.filter(pk=evidence, ticket=ticket).exists():
+        raise Http404
+    if not form.is_valid():
+        return _answer(request, ticket, status=UNPROCESSABLE, unrestrict_form=form, unrestricting=evidence)
+    reason = form.cleaned_data["reason"]
+    done = restricting.lift_restriction(evidence, person=person_of(request), reason=reason, clock=DATABASE_CLOCK)
+    if done != LiftRestrictionOutcome.LIFTED:
+        return _answer(request, ticket, status=CONFLICT, conflict=Conflict(what=NOT_LIFTED[done]))
+    messages.success(request, _("The restriction is lifted: reviewers see this content, and models may get it."))
     return redirect("keeping", ticket.pk)
 
 
@@ -132,7 +157,8 @@ def _answer(request: HttpRequest, ticket: Ticket, *, status: int = 200, **bound:
         "as_of": now,
         "ticket": ticket,
         "job": ticket.jobs.order_by("-pk").first(),
-        "revisions": Evidence.objects.filter(ticket=ticket).defer("body").order_by("-pk")[:MOST_ROWS],
+        "revisions": _revisions(ticket),
+        "kept_until": keeping.kept_until(ticket, now=now),
         "holds": [(hold, hold.lifted_at is None and now < hold.until) for hold in holds.order_by("-pk")[:MOST_ROWS]],
         "reports": reports.order_by("-pk")[:MOST_ROWS],
         **_forms(request, ticket),
@@ -140,12 +166,21 @@ def _answer(request: HttpRequest, ticket: Ticket, *, status: int = 200, **bound:
     return render(request, TEMPLATE, context | bound, status=status)
 
 
+def _revisions(ticket: Ticket) -> list[tuple[Evidence, bool]]:
+    """The newest ones, each with whether its restriction could be lifted."""
+    rows = Evidence.objects.filter(ticket=ticket).defer("body").order_by("-pk")[:MOST_ROWS]
+    reported = set(EvidenceReport.objects.filter(evidence__ticket=ticket).values_list("evidence_id", flat=True))
+    return [(row, row.is_restricted and row.pk not in reported) for row in rows]
+
+
 def _forms(request: HttpRequest, ticket: Ticket) -> dict[str, forms.Form | None]:
     may_report = may(request, restricting.REPORT, ticket.lane_id)
+    may_lift = all(may(request, right, ticket.lane_id) for right in restricting.LIFTING)
     has_restricted = Evidence.objects.filter(ticket=ticket, is_restricted=True).exists()
     return {
         "preserve_form": PreserveForm() if may(request, keeping.PRESERVE, ticket.lane_id) else None,
         "lift_form": LiftForm() if may(request, keeping.PRESERVE, ticket.lane_id) else None,
+        "unrestrict_form": LiftForm() if may_lift else None,
         "report_form": ReportForm(ticket=ticket) if may_report and has_restricted else None,
         "erase_form": EraseForm() if may(request, keeping.ERASE, ticket.lane_id) else None,
     }

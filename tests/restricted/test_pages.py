@@ -244,6 +244,52 @@ class TestKeeping:
         assert Job.objects.get().evidence.erased_at is None
 
 
+class TestLift:
+    @pytest.fixture
+    def liz(self, db) -> Person:
+        return person("liz", *SPECIALIST, "lead_desk")
+
+    def lift(self, client, item: Item, who: Person, reason: str = "a cake, not a bomb"):
+        client.force_login(who)
+        evidence = item.job.evidence
+        address = reverse("keeping_unrestrict", args=[evidence.ticket_id, evidence.pk])
+        return client.post(address, {"reason": reason})
+
+    def test_a_lead_who_may_see_it_lifts_the_restriction_with_a_reason_that_stands_in_the_audit(
+        self, client, item, liz
+    ) -> None:
+        keeping = reverse("keeping", args=[item.ticket_id])
+        assert "Lift the restriction" in text(seen(client, liz, "keeping", item.ticket_id))
+
+        answer = self.lift(client, item, liz)
+
+        assert (answer.status_code, answer["Location"]) == (302, keeping)
+        entry = AuditEntry.objects.get(act="evidence.restriction_lifted")
+        assert (entry.actor, entry.reason, entry.before) == (liz, "a cake, not a bomb", {"restricted": True})
+        assert people.take(item.pk, person=rita(), clock=DATABASE_CLOCK).token is not None
+        assert SECRET in seen(client, Person.objects.get(username="rita"), "item", item.pk).content.decode()
+        assert "Lift the restriction" not in text(seen(client, liz, "keeping", item.ticket_id))
+        assert self.lift(client, item, liz).status_code == 409
+
+    @pytest.mark.parametrize("lacking", ["view_restricted", "lead_desk"])
+    def test_one_of_the_two_rights_alone_lifts_nothing(self, client, item, lacking: str) -> None:
+        rights = {*SPECIALIST, "lead_desk"} - {lacking}
+
+        assert self.lift(client, item, person("half", *rights)).status_code == 404
+        assert Evidence.objects.get().is_restricted
+
+    def test_without_a_reason_or_once_it_was_reported_it_stays_restricted(self, client, item, liz) -> None:
+        assert self.lift(client, item, liz, reason=" ").status_code == 422
+        people.report(item.job.evidence_id, person=liz, authority="A", reference="1", reason="r", clock=DATABASE_CLOCK)
+
+        answer = self.lift(client, item, liz)
+
+        assert answer.status_code == 409
+        assert "was reported to an authority" in text(answer)
+        assert "Lift the restriction" not in text(answer)
+        assert Evidence.objects.get().is_restricted
+
+
 class TestWordsAboutIt:
     def test_what_was_said_of_restricted_content_is_for_those_who_may_see_it(self, client, sue) -> None:
         item, who = manual_now(make_live_lane(), evidence={"text": SECRET}), rita()

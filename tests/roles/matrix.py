@@ -143,6 +143,9 @@ MATRIX: dict[str, Entry] = {
     "keeping": _get(ON, *KEEPING, args=_ticket),
     "keeping_preserve": _post(ON, "preserve_evidence", args=_ticket),
     "keeping_lift": _post(ON, "preserve_evidence", args=lambda scene: [scene.job.ticket_id, scene.preserved.pk]),
+    "keeping_unrestrict": _post(
+        ALL, "view_restricted", "lead_desk", args=lambda scene: [scene.job.ticket_id, scene.job.evidence_id]
+    ),
     "keeping_report": _post(ON, "report_evidence", args=_ticket),
     "keeping_erase": _post(ON, "erase_evidence", args=_ticket),
     "imports": _get(SOMEWHERE, "import_tickets"),

@@ -79,6 +79,10 @@ VERBS: dict[str, tuple[tuple[str, ...], Verb]] = {
     "people.lift": (
         ("preserve_evidence",), lambda s, p: people.lift(s.preserved.pk, person=p, reason=WHY, clock=CLOCK),
     ),
+    "people.lift_restriction": (
+        ("view_restricted", "lead_desk"),
+        lambda s, p: people.lift_restriction(s.job.evidence_id, person=p, reason=WHY, clock=CLOCK),
+    ),
     "people.look": (("view_restricted",), lambda s, p: people.look(_token(s), person=p, purpose=WHY, clock=CLOCK)),
     "people.preserve": (
         ("preserve_evidence",),
