@@ -2,9 +2,12 @@
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, cast
+from zoneinfo import available_timezones
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin
+from django.contrib.admin.forms import AdminPasswordChangeForm
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import UserChangeForm
 from django.contrib.auth.models import Group
@@ -72,6 +75,19 @@ admin.site.unregister(Group)
 
 admin.site.site_title = "Reviewboard"
 admin.site.site_header = "Reviewboard"
+
+
+class OwnPasswordForm(AdminPasswordChangeForm):
+    """On record, as when an administrator sets it: whoever else got hold of a session could have done it."""
+
+    def save(self, commit: bool = True) -> Any:
+        with transaction.atomic():
+            person = super().save(commit)
+            audit.record("person.password_set", now=DATABASE_CLOCK.now(), actor=self.user, subject=self.user)
+        return person
+
+
+admin.site.password_change_form = OwnPasswordForm
 
 
 class PersonForm(MergingForm, PersonFormBase):
@@ -201,8 +217,16 @@ class PersonAdmin(KeptAdmin, PersonAdminBase):
         return with_loaded(own) if obj is not None and self.has_change_permission(request, obj) else own
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        text = EXPLAINED.get(db_field.name, db_field.help_text)
-        return super().formfield_for_dbfield(db_field, request, **{"help_text": text, **kwargs})
+        chosen: dict[str, Any] = {"help_text": EXPLAINED.get(db_field.name, db_field.help_text)}
+        if db_field.name == "language":
+            languages = [("", _("What the browser asks for")), *settings.LANGUAGES]
+            chosen["widget"] = forms.Select(choices=languages)
+        if db_field.name == "timezone":
+            # All of them, aliases too: a zone that was not offered would be changed by the next save of anything else.
+            chosen["widget"] = forms.Select(choices=[(name, name) for name in sorted(available_timezones())])
+        if db_field.name == "groups":
+            chosen["label"] = _("Roles on every lane")
+        return super().formfield_for_dbfield(db_field, request, **{**chosen, **kwargs})
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         # The roles are few. The admin's usual pair of lists has no names that a screen reader could say.

@@ -82,7 +82,7 @@ class StateFilter(admin.SimpleListFilter):
 class ApiKeyAdmin(VersionedAdmin):
     form = ApiKeyForm
     list_display = ["name", "prefix", "what_for", "source", "expires_at", "revoked_at", "last_used_at"]
-    list_filter = [StateFilter, "source"]
+    list_filter = [StateFilter]
     list_select_related = ["use"]
     search_fields = ["name", "prefix", "source"]
     readonly_fields = ["prefix", "last_used_at", "last_address", "made_at", "made_by", "revoked_at", "revoked_by"]

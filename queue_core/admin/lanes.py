@@ -161,9 +161,9 @@ class LaneAdmin(VersionedAdmin):
     instead_of_deleting = gettext_lazy(
         "A lane is never deleted, since tickets, decisions and the audit name it. Put it on hold, and send it nothing."
     )
-    readonly_fields = ["state", "policy", "cap"]
+    readonly_fields = ["state", "in_force", "cap"]
     fieldsets = [
-        (None, {"fields": ["name", "title", "connection", "state", "policy", "cap"]}),
+        (None, {"fields": ["name", "title", "connection", "state", "in_force", "cap"]}),
         (
             gettext_lazy("Leases and attempts"),
             {
@@ -199,6 +199,12 @@ class LaneAdmin(VersionedAdmin):
         if obj.run is None:
             return _("on hold")
         return _("running stage %(number)d") % {"number": obj.run.number}
+
+    @admin.display(description=gettext_lazy("policy"))
+    def in_force(self, obj: Lane) -> str:
+        if obj.policy is None:
+            return _("none: a lead puts one into force on the lane's page")
+        return _("version %(number)d") % {"number": obj.policy.version}
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:
         return super().get_queryset(request).select_related("run", "connection", "policy")

@@ -39,6 +39,9 @@ class LinesField(forms.JSONField):
     """A JSON list with each entry on a line of its own, so that it can be read."""
 
     def prepare_value(self, value: Any) -> Any:
+        if value is None:
+            # Not the word null: an empty field shows an example.
+            return ""
         if not isinstance(value, list) or not value:
             return super().prepare_value(value)
         return "[\n" + ",\n".join("  " + json.dumps(entry, ensure_ascii=False) for entry in value) + "\n]"

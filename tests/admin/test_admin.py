@@ -174,6 +174,13 @@ def test_a_policy_is_made_as_the_next_version_and_does_not_rule_yet(admin: Clien
     assert lane.policy.version == 1
 
 
+def test_a_new_policy_shows_an_example_and_not_the_word_null(admin: Client, lane: Lane) -> None:
+    page = admin.get(reverse("admin:queue_core_policy_add")).content.decode()
+
+    assert "null" not in page.partition("<form")[2].partition("</form>")[0]
+    assert "approve_below" in page.partition("placeholder=")[2]
+
+
 def test_a_broken_policy_is_refused_naming_the_field(admin: Client, lane: Lane) -> None:
     rules = '[{"category": "offensive", "reject_at": 0.4, "approve_below": 0.9, "reason_code": "nothing"}]'
 
@@ -264,6 +271,20 @@ def test_a_password_set_by_an_administrator_is_on_record_without_the_password(ad
     assert response.status_code == 302
     entry = AuditEntry.objects.get(act="person.password_set")
     assert (entry.actor, entry.subject_id, entry.before, entry.after) == (ada, str(rita.pk), None, None)
+
+
+def test_a_password_that_somebody_sets_for_themselves_is_on_record_too(admin: Client, ada: Person) -> None:
+    ada.set_password("the first long password")
+    ada.save()
+    admin.force_login(ada)
+    word = {"new_password1": "another long password", "new_password2": "another long password"}
+
+    wrong = admin.post(reverse("admin:password_change"), word | {"old_password": "guessed"})
+    right = admin.post(reverse("admin:password_change"), word | {"old_password": "the first long password"})
+
+    assert (wrong.status_code, right.status_code) == (200, 302)
+    entry = AuditEntry.objects.get(act="person.password_set")
+    assert (entry.actor, entry.subject_id, entry.before, entry.after) == (ada, str(ada.pk), None, None)
 
 
 def test_an_old_form_of_a_person_does_not_give_back_what_was_taken_meanwhile(admin: Client) -> None:
