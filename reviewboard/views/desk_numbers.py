@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -12,11 +13,15 @@ from queue_core import people
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Lane
 from queue_core.people import team
+from reviewboard.filters import CURSOR
 from reviewboard.models import Person
+from reviewboard.paging import Order, pager_of, read_page
 from reviewboard.reading import with_words
 from reviewboard.views.access import lanes_seen
 from reviewboard.views.permits import needs, person_of
 
+BY_NAME = Order("name", ("username", "pk"))
+PAGE_SIZE = 50
 SPANS = [("1", _("24 hours")), ("7", _("7 days"))]
 
 
@@ -36,16 +41,21 @@ def numbers(request: HttpRequest) -> HttpResponse:
         "most_read": team.MOST_READ,
         "lanes": [(lane, sums[lane.pk]) for lane in lanes],
         "skips": with_words(team.last_skips([lane.pk for lane in lanes], since=since), person_of(request)),
-        **_of_people(person_of(request), lanes, since),
+        **_of_people(request, lanes, since, days),
     }
     return render(request, "desk/numbers.html", context)
 
 
-def _of_people(person: Person, lanes: list[Lane], since: datetime) -> dict[str, Any]:
+def _of_people(request: HttpRequest, lanes: list[Lane], since: datetime, days: str) -> dict[str, Any]:
     """By name, never by number: this is no ranking."""
-    seen = [lane.pk for lane in lanes if people.may(person, "view_person_figures", lane)]
+    seen = [lane.pk for lane in lanes if people.may(person_of(request), "view_person_figures", lane)]
     if not seen:
         return {"may_see_people": False}
     sums = team.of_people(seen, since=since)
-    named = Person.objects.filter(pk__in=list(sums)).order_by("username")
-    return {"may_see_people": True, "people": [(one, sums[one.pk]) for one in named]}
+    named = Person.objects.filter(pk__in=list(sums))
+    page = read_page(named, BY_NAME, cursor=request.GET.get(CURSOR, ""), filter_hash=days, size=PAGE_SIZE)
+    return {
+        "may_see_people": True,
+        "people": [(one, sums[one.pk]) for one in page.rows],
+        "pager": pager_of(page, lambda cursor: f"?{urlencode({'days': days, CURSOR: cursor})}"),
+    }
