@@ -10,6 +10,7 @@ rows that Django counts after an update are not known inside it.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import psycopg
@@ -57,5 +58,11 @@ def run(statement: str, params: Mapping[str, Any]) -> CursorWrapper:
     # Through Django's wrapper, so that its errors, its log of queries and its limits hold here too.
     wrap = connection.make_debug_cursor if connection.queries_logged else connection.make_cursor
     wrapped = wrap(cursor)  # type: ignore[arg-type]
-    wrapped.execute(statement, params)
+    wrapped.execute(_short(statement), params)
     return wrapped
+
+
+@cache
+def _short(statement: str) -> str:
+    """Without its indents: of what is longer than 4,096 characters psycopg reads the placeholders anew each time."""
+    return " ".join(statement.split())

@@ -1,6 +1,6 @@
 """A schema of the bench's own, in which the queue's tables are made anew. The user's data are never touched."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,8 +19,10 @@ type Database = dict[str, Any]
 
 
 @contextmanager
-def grounds() -> Iterator[tuple[Database, Database]]:
+def grounds(*, needed: Collection[str] = SCHEMAS) -> Iterator[tuple[Database, Database]]:
     """Settings of connections to two fresh sets of tables: one for most measures, one for the large backlog.
+
+    Only schemas that are `needed` are made.
 
     Inside, this process's own connection stands where `stand_on` last put it; afterwards it is as it was, and both
     schemas are gone. Raises BenchFault where another bench runs or a schema of that name is somebody else's.
@@ -34,7 +36,8 @@ def grounds() -> Iterator[tuple[Database, Database]]:
             grounds = tuple(_in_schema(usual, schema) for schema in SCHEMAS)
             try:
                 for schema, ground in zip(SCHEMAS, grounds, strict=True):
-                    _make(schema, _without_pool(usual), ground)
+                    if schema in needed:
+                        _make(schema, _without_pool(usual), ground)
                 yield grounds[0], grounds[1]
             finally:
                 stand_on(_without_pool(usual))

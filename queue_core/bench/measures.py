@@ -1,7 +1,7 @@
 """Which paths are measured, in which turns, and the ratios that come of it."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from statistics import median
@@ -24,6 +24,11 @@ SMALL_BACKLOG = 10_000
 CHURN = 60.0
 SMALL_BATCH, LARGE_BATCH = 10, 50
 SINGLE_RECEIVES, BULK_RECEIVES = 1, 500
+
+#: In their order: beside the least SQL; one lane with and without its cap; through Celery; a small and a large backlog;
+#: with an old snapshot open.
+PARTS = ("floor", "hot", "celery", "backlog", "snapshot")
+OF_THE_LARGE = {"backlog", "snapshot"}
 
 type Say = Callable[[str], object]
 
@@ -69,17 +74,23 @@ class Found:
         self.ratios[ratio] = pair.ratio(of) if of else pair.ratio()
 
 
-def measure(size: Size, *, say: Say) -> Found:
-    """The whole bench, in schemas of its own. Raises BenchFault when it cannot go on."""
+def measure(size: Size, *, parts: Collection[str] = PARTS, say: Say) -> Found:
+    """The bench, or some of its PARTS, in schemas of its own. Raises BenchFault when it cannot go on."""
     found = Found()
     say("making tables")
-    with ground.grounds() as (small, large), crew(max(size.workers, HOT_CLIENTS)) as clients:
-        _beside_the_floor(size, small, clients, found, say)
-        _hot_lane(size, small, clients, found, say)
-        _through_celery(size, small, found, say)
-        lanes = _large_backlog(size, large, say)
-        _by_backlog(size, small, large, lanes, clients, found, say)
-        _under_a_snapshot(size, large, lanes, clients, found, say)
+    needed = [ground.SCHEMAS[0], *(ground.SCHEMAS[1:] if OF_THE_LARGE & set(parts) else ())]
+    with ground.grounds(needed=needed) as (small, large), crew(max(size.workers, HOT_CLIENTS)) as clients:
+        if "floor" in parts:
+            _beside_the_floor(size, small, clients, found, say)
+        if "hot" in parts:
+            _hot_lane(size, small, clients, found, say)
+        if "celery" in parts:
+            _through_celery(size, small, found, say)
+        lanes = _large_backlog(size, large, say) if OF_THE_LARGE & set(parts) else []
+        if "backlog" in parts:
+            _by_backlog(size, small, large, lanes, clients, found, say)
+        if "snapshot" in parts:
+            _under_a_snapshot(size, large, lanes, clients, found, say)
     return found
 
 

@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from queue_core.bench import ground
+from queue_core.bench import celery_path, ground
 from queue_core.models import Job, Lane
 from tests.workers.processes import environment_for
 
@@ -51,6 +51,34 @@ def test_a_small_bench_measures_every_ratio_and_leaves_no_schema(
     assert schemas() == before
     assert not Lane.objects.exists()
     assert not Job.objects.exists()
+
+
+@pytest.mark.long
+@pytest.mark.django_db(transaction=True)
+def test_a_part_alone_measures_its_own_ratio_and_fills_no_large_backlog() -> None:
+    before, out, err = schemas(), StringIO(), StringIO()
+
+    call_command("bench", "--json", only=["hot"], jobs=50, backlog=100, workers=1, stdout=out, stderr=err)
+
+    found: dict[str, Any] = json.loads(out.getvalue())
+    assert list(found["ratios"]) == ["hot_lane_cap_vs_no_cap"]
+    assert set(found["figures"]) == {"hot_with_cap", "hot_without_cap"}
+    assert "large backlog" not in err.getvalue()
+    assert schemas() == before
+
+
+@pytest.mark.django_db
+def test_a_turn_leaves_no_message_for_the_next_one(broker_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second turn's worker worked off what the first had left, and came to nothing of its own in a minute."""
+    monkeypatch.setattr("celery.current_app.conf.broker_url", broker_url)
+
+    for _turn in range(3):
+        with celery_path._own_queue() as app, app.producer_or_acquire() as producer:
+            celery_path.end_row.apply_async(args=(1,), producer=producer)
+            queue = app.conf.task_queues[0](producer.channel)
+            assert queue.queue_declare(passive=True).message_count == 1
+            celery_path._delete_queue()
+            assert queue.channel._size(queue.name) == 0
 
 
 @pytest.mark.django_db(transaction=True)

@@ -6,10 +6,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from queue_core.bench import report
-from queue_core.bench.measures import CHURN, ROUNDS, SLICE, Size, measure
+from queue_core.bench.measures import CHURN, PARTS, ROUNDS, SLICE, Size, measure
 from queue_core.errors import BenchFault
 
 DEFAULT = Size()
+ONLY = f"some of its parts, which are {', '.join(PARTS)}; only the last two fill the large backlog"
 #: Per option: the least and the most.
 BOUNDS = {"jobs": (50, 1_000_000), "backlog": (100, 10_000_000), "batch": (1, 500), "workers": (1, 32)}
 #: Below this many jobs a turn is a try of the bench itself: then the timed parts are as short.
@@ -28,6 +29,7 @@ class Command(BaseCommand):
         parser.add_argument("--backlog", type=int, default=DEFAULT.backlog, help="jobs that wait in the large backlog")
         parser.add_argument("--batch", type=int, default=DEFAULT.batch, help="jobs of a large batch")
         parser.add_argument("--workers", type=int, default=DEFAULT.workers, help="clients at once")
+        parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART", help=ONLY)
         parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -36,7 +38,7 @@ class Command(BaseCommand):
                 raise CommandError(f"--{name} is from {least} to {most}.")
         size = _size(**{name: options[name] for name in BOUNDS})
         try:
-            found = measure(size, say=self._say)
+            found = measure(size, parts=options["only"], say=self._say)
         except BenchFault as fault:
             raise CommandError(str(fault)) from None
         self._end_line()
