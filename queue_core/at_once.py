@@ -2,6 +2,9 @@
 
 A part is a SELECT of five columns: a word that names it, the lane, a code, a number and a moment, each of the last four
 empty where it has no meaning. Each part stands beside the rule that it serves; who reads several joins them here.
+
+A part may read `fresh`: the changes of the lanes (`%(lanes)s`) that are not folded into the kept figures yet. While
+claims run their table holds more rows that are gone than ones that are not, so it is gone through once, not by each.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,6 +24,11 @@ class Row(NamedTuple):
     moment: datetime
 
 
+FRESH = """
+WITH fresh AS MATERIALIZED (
+  SELECT lane_id, minute, counts, totals, due FROM queue_core_figurechange WHERE lane_id = ANY(%(lanes)s::bigint[]))
+"""
+
 type Told = Mapping[str, Sequence[Row]]
 
 
@@ -34,4 +42,5 @@ def tell(parts: Sequence[str], params: Mapping[str, Any]) -> Told:
 
 @cache
 def _joined(parts: tuple[str, ...]) -> str:
-    return " UNION ALL ".join(f"({part})" for part in parts)
+    joined = " UNION ALL ".join(f"({part})" for part in parts)
+    return FRESH + joined if "FROM fresh" in joined else joined

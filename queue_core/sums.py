@@ -46,8 +46,7 @@ TOTAL_PART = """
 SELECT 'total', lane_id, code, sum(number)::bigint, NULL::timestamptz FROM (
   SELECT lane_id, code, number FROM queue_core_lanetotal WHERE lane_id = ANY(%(lanes)s::bigint[])
   UNION ALL
-  SELECT f.lane_id, c.code, c.number::bigint
-  FROM queue_core_figurechange f, jsonb_each_text(f.totals) c(code, number) WHERE f.lane_id = ANY(%(lanes)s::bigint[])
+  SELECT f.lane_id, c.code, c.number::bigint FROM fresh f, jsonb_each_text(f.totals) c(code, number)
 ) s GROUP BY lane_id, code
 """
 #: Another: what happened in each lane in the minutes from `count_since` to before `count_until`.
@@ -58,9 +57,8 @@ FROM (
   WHERE lane_id = ANY(%(lanes)s::bigint[]) AND minute >= %(count_since)s::timestamptz
     AND minute < %(count_until)s::timestamptz
   UNION ALL
-  SELECT lane_id, minute, counts FROM queue_core_figurechange
-  WHERE lane_id = ANY(%(lanes)s::bigint[]) AND minute >= %(count_since)s::timestamptz
-    AND minute < %(count_until)s::timestamptz
+  SELECT lane_id, minute, counts FROM fresh
+  WHERE minute >= %(count_since)s::timestamptz AND minute < %(count_until)s::timestamptz
 ) r, jsonb_each_text(r.counts) c(code, number)
 GROUP BY r.lane_id, c.code
 """
@@ -73,7 +71,7 @@ SELECT 'due', lane_id, severity::text, sum(number)::bigint, NULL::timestamptz FR
   UNION ALL
   SELECT f.lane_id, to_timestamp(split_part(c.at, '.', 1)::bigint * 60), split_part(c.at, '.', 2)::smallint,
          c.number::bigint
-  FROM queue_core_figurechange f, jsonb_each_text(f.due) c(at, number) WHERE f.lane_id = ANY(%(lanes)s::bigint[])
+  FROM fresh f, jsonb_each_text(f.due) c(at, number)
 ) s WHERE minute >= %(due_since)s::timestamptz AND minute < %(due_until)s::timestamptz
 GROUP BY lane_id, severity HAVING sum(number) <> 0
 """

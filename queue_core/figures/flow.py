@@ -28,7 +28,7 @@ CROSS JOIN LATERAL (
     WHERE lane_id = l.id AND minute >= %(last_since)s::timestamptz AND minute <= %(now)s::timestamptz
       AND counts ?| %(results)s::text[]
     UNION ALL
-    SELECT minute FROM queue_core_figurechange
+    SELECT minute FROM fresh
     WHERE lane_id = l.id AND minute >= %(last_since)s::timestamptz AND minute <= %(now)s::timestamptz
       AND counts ?| %(results)s::text[]
   ) completed) m

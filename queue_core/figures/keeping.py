@@ -2,11 +2,13 @@
 
 from queue_core.clock import Clock
 from queue_core.figures.folding import fold, forget
+from queue_core.figures.heads import walk_heads
 from queue_core.figures.samples import sample
 
 
 def keep(*, clock: Clock) -> None:
-    """Fold what was changed; once a minute look at each lane, and let go what is too old."""
+    """Fold what was changed, and clear the way for pages; once a minute look at each lane, and let go what is too old."""
     fold()
+    walk_heads()
     if sample(clock=clock):
         forget(clock=clock)

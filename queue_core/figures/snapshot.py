@@ -6,13 +6,15 @@ from datetime import datetime, timedelta
 
 from django.db import connection, transaction
 
+from queue_core import prepared
+
 #: A page that needs longer than this for one figure shows the last one instead.
 READ_LIMIT = timedelta(seconds=3)
 
 #: Every big read of a page walks an index in its order and stops at a cap. The planner cannot know how soon: it takes a
 #: lane's rows for a third of what they are and prefers to scan and sort a table of millions. Compiling is for reports.
 SETTINGS = """
-SELECT clock_timestamp(), set_config('statement_timeout', %s, true), set_config('enable_seqscan', 'off', true),
+SELECT clock_timestamp(), set_config('statement_timeout', %(limit)s, true), set_config('enable_seqscan', 'off', true),
        set_config('enable_sort', 'off', true), set_config('jit', 'off', true)
 """
 
@@ -28,6 +30,5 @@ def snapshot(*, read_limit: timedelta = READ_LIMIT) -> Iterator[datetime]:
         if is_outermost:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         limit = f"{int(read_limit.total_seconds() * 1000)}ms"
-        cursor.execute(SETTINGS, [limit])
-        [[as_of, *_settings]] = cursor.fetchall()
+        [[as_of, *_settings]] = prepared.run(SETTINGS, {"limit": limit}).fetchall()
         yield as_of

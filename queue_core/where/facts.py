@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from queue_core import at_once
+from queue_core import at_once, tally
 from queue_core.at_once import Row, Told
 from queue_core.batch import usual_call
 from queue_core.contract.release import MAX_HOLD_IN_CALLS
@@ -26,12 +26,21 @@ WHERE a.ended_at IS NULL AND a.lease_until > %(now)s::timestamptz AND a.lane_id 
   SELECT id FROM queue_core_lane WHERE id = ANY(%(lanes)s::bigint[]) OR connection_id = ANY(%(capped)s::bigint[]))
 GROUP BY a.lane_id
 """
-#: What a rate counts in the lanes that have one: number, the first of them.
+#: What a rate counts in the lanes that have one: number, the first of them. Claims are counted row by row only where
+#: the kept figures say that the rate may be full: they have whole minutes, so never less than any sixty seconds.
 GRANTS = f"""
-SELECT 'grants', lane_id, NULL::text, count(*), min(started_at) FROM queue_core_attempt
-WHERE lane_id = ANY(%(rated)s::bigint[]) AND started_at > %(rated_since)s::timestamptz
-  AND outcome IS DISTINCT FROM '{AttemptOutcome.FENCE_RAISED.value}'
-GROUP BY lane_id
+SELECT 'grants', l.id, NULL::text, g.number, g.first
+FROM (
+  SELECT id FROM unnest(%(rated)s::bigint[], %(rates)s::bigint[]) AS r(id, rate) WHERE rate <= (
+    SELECT coalesce(sum((c.counts->>'{tally.CLAIMED}')::bigint), 0) FROM (
+      SELECT counts FROM queue_core_laneminute WHERE lane_id = r.id AND minute >= %(rated_minute)s::timestamptz
+      UNION ALL
+      SELECT counts FROM fresh WHERE lane_id = r.id AND minute >= %(rated_minute)s::timestamptz) c)
+) AS l
+CROSS JOIN LATERAL (
+  SELECT count(*) AS number, min(started_at) AS first FROM queue_core_attempt
+  WHERE lane_id = l.id AND started_at > %(rated_since)s::timestamptz
+    AND outcome IS DISTINCT FROM '{AttemptOutcome.FENCE_RAISED.value}') AS g
 """  # noqa: S608  (put together from constants)
 #: Lanes of connections with a total cap; the number is the connection.
 SIBLINGS = """
@@ -135,13 +144,15 @@ def facts_of(lanes: Sequence[Lane], *, now: datetime) -> dict[int, LaneFacts]:
 
 def facts_params(lanes: Sequence[Lane], *, now: datetime) -> dict[str, Any]:
     """What FACTS asks about these lanes."""
-    running = [lane for lane in lanes if lane.run is not None]
+    rates = {lane.pk: run.rate for lane in lanes if (run := lane.run) is not None and run.rate is not None}
     return {
         "now": now,
         "lanes": [lane.pk for lane in lanes],
         "capped": list({lane.connection_id for lane in lanes if lane.connection.total_cap is not None}),
-        "rated": [lane.pk for lane in running if lane.run is not None and lane.run.rate is not None],
+        "rated": list(rates),
+        "rates": list(rates.values()),
         "rated_since": now - RATE_WINDOW,
+        "rated_minute": tally.minute_of(now - RATE_WINDOW),
         "seen_since": now - SEEN_WITHIN,
     }
 
