@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from queue_core.figures import LaneState
+from queue_core.gate_lines import GateVerdict
 from queue_core.models import AlertEpisode
 from queue_core.states import AlertKind
 from reviewboard.ramp_text import listed
@@ -126,7 +127,7 @@ def _no_progress(params: Params) -> str:
 
 def _severe_waiting(params: Params) -> str:
     return _(
-        "A ticket of severity 3 (danger to life, children, terror) waits since %(since)s and nobody has taken it."
+        "A ticket of severity 3 (danger to life, children, terror) has waited since %(since)s, and nobody has taken it."
     ) % {"since": _since(params)}
 
 
@@ -145,11 +146,13 @@ def _passing(params: Params) -> str:
 
 
 def _held_late(params: Params) -> str:
-    return _("The oldest held ticket waits since %(since)s, longer than the target of %(target)s.") % _late(params)
+    return _("The oldest held ticket has waited since %(since)s, longer than the target of %(target)s.") % _late(params)
 
 
 def _ready_late(params: Params) -> str:
-    return _("The oldest ready ticket waits since %(since)s, longer than the target of %(target)s.") % _late(params)
+    return _("The oldest ready ticket has waited since %(since)s, longer than the target of %(target)s.") % _late(
+        params
+    )
 
 
 def _late(params: Params) -> dict[str, str]:
@@ -165,14 +168,24 @@ def _growing(params: Params) -> str:
 def _model_back(params: Params) -> str:
     lanes = params["lanes"]
     return ngettext(
-        "The model answers its health check since %(since)s, and the lane %(lanes)s is still on hold.",
-        "The model answers its health check since %(since)s, and the lanes %(lanes)s are still on hold.",
+        "The model has answered its health check since %(since)s, and the lane %(lanes)s is still on hold.",
+        "The model has answered its health check since %(since)s, and the lanes %(lanes)s are still on hold.",
         len(lanes),
     ) % {"since": _since(params), "lanes": listed(lanes)}
 
 
 def _soak_met(params: Params) -> str:
-    return _("Stage %(stage)s, %(name)s, has run its time. A lead may look at its gate and raise the stage.") % params
+    gate = params.get("gate")
+    match gate["verdict"] if gate else "":
+        case GateVerdict.GOOD:
+            text = _("Stage %(stage)s, %(name)s, has run its time and its gate passes. A lead may raise the stage.")
+        case GateVerdict.BAD:
+            text = _("Stage %(stage)s, %(name)s, has run its time, but its gate does not pass. A lead has to look.")
+        case GateVerdict.INCONCLUSIVE:
+            text = _("Stage %(stage)s, %(name)s, has run its time, but too little is known for its gate to pass.")
+        case _:
+            text = _("Stage %(stage)s, %(name)s, has run its time. A lead may look at its gate and raise the stage.")
+    return text % params
 
 
 _SENTENCES: dict[str, Callable[[Params], str]] = {

@@ -9,10 +9,13 @@ from django.utils.translation import ngettext
 
 from queue_core import figures
 from queue_core.figures import LaneFigures, LaneState
+from queue_core.gate_lines import GateVerdict
+from queue_core.gate_told import GateTold
 from queue_core.last_look import model_answers
 from queue_core.models import Lane
 from queue_core.states import HoldReason
 from queue_core.where import COUNT_CAP, RESUME_WITHIN, Layer, LayerCount
+from reviewboard import gate_told_text
 from reviewboard.drawing import LayerBar, LayerPart, layer_bar
 from reviewboard.ramp_text import listed, what_was_met
 from reviewboard.shapes import Figure, FigurePart, Headline, NextStep, Tone
@@ -42,8 +45,10 @@ def lane_url(lane: Lane) -> str:
     return reverse("lane", args=[lane.name])
 
 
-def headline(found: LaneFigures, state: LaneState, *, level: int) -> Headline:
-    cause, since = _cause(found, state)
+def headline(found: LaneFigures, state: LaneState, *, level: int, gate: GateTold | None = None) -> Headline:
+    """What stands at the top of a lane. `gate` is that of its run, where it was read."""
+    is_judged = state == LaneState.RAMPING and gate is not None and is_raise_due(found)
+    cause, since = (gate_told_text.in_short(gate), None) if is_judged and gate else _cause(found, state)
     word = _word(found, state)
     alarm = ""
     if state == LaneState.HELD_AUTOMATICALLY and found.facts.hold and _is_news(found):
@@ -55,7 +60,7 @@ def headline(found: LaneFigures, state: LaneState, *, level: int) -> Headline:
         subject=f"lane-{found.lane.pk}",
         state=state.value,
         word=word,
-        tone=TONES[state],
+        tone=Tone.WARN if is_judged and gate and gate.verdict == GateVerdict.BAD else TONES[state],
         cause=cause,
         since=since,
         name=title_of(found.lane),
@@ -134,9 +139,9 @@ def _hold_cause(found: LaneFigures) -> str:
     values = {"reason": hold_reason(hold.reason), "person": hold.by, "until": moment(hold.until)}
     if hold.is_automatic:
         row = found.lane.hold
-        sentence = what_was_met(row) if row is not None else ""
+        sentence = what_was_met(row.reason, row.params) if row is not None else ""
         if sentence:
-            return _("automatically: %(reason)s. %(sentence)s") % {**values, "sentence": sentence}
+            return _("automatically: %(reason)s (%(sentence)s)") % {**values, "sentence": sentence}
         return _("automatically: %(reason)s") % values
     if hold.until is not None:
         return _("by %(person)s: %(reason)s, on purpose until %(until)s") % values
@@ -150,9 +155,9 @@ def next_step(  # noqa: C901  one case a state
     may_raise: bool,
     may_close: bool,
     on_page: bool = False,
-    is_broken: bool = False,
+    gate: GateTold | None = None,
 ) -> NextStep:
-    """The one thing to do, and who may. `is_broken`: the gate was read, and a line of it does not pass."""
+    """The one thing to do, and who may. `gate` is that of the lane's run; None where nobody has read it lately."""
     page = "" if on_page else lane_url(found.lane)
     url = f"{page}#raise"
     who = _("You may do this.") if may_raise else _("A lead may do this.")
@@ -184,14 +189,21 @@ def next_step(  # noqa: C901  one case a state
         if model_answers(found.lane.connection, found.now) is False:
             text = _("Stage %(number)d has run its time, but the model does not answer its health check. Wait for it.")
             return NextStep(text % {"number": run.number})
-        if is_broken:
-            text = _("Stage %(number)d has run its time, but the gate does not pass: see what is missing, or hold.")
-            return NextStep(text % {"number": run.number}, _("What is missing"), f"{page}#raise", is_yours=may_raise)
+        if gate is not None and gate.verdict != GateVerdict.GOOD:
+            text = gate_told_text.not_passed(gate, found, run)
+            return NextStep(text, _("What is missing"), f"{page}#raise", is_yours=may_raise)
         text = _("Stage %(number)d has run its time. Look at the gate; then raise the stage.")
+        if gate is not None:
+            text = _("Stage %(number)d has run its time, and its gate passes. Raise the stage.")
         # The panel of an open page rests on figures of before: another address makes the browser read it again.
         url = f"?soaked={run.pk}#raise" if on_page else url
         return NextStep(text % {"number": run.number}, _("Raise the stage"), url, who, is_yours=may_raise)
     return NextStep(_soaking(found))
+
+
+def is_raise_due(found: LaneFigures) -> bool:
+    """Whether a stage that is not the last has run its time: what comes next is a person's."""
+    return found.is_soaked and not found.facts.is_highest
 
 
 def _steady_step(found: LaneFigures, page: str, *, may_close: bool) -> NextStep:
@@ -222,7 +234,7 @@ def _held_step(found: LaneFigures) -> str:
     if answers is False:
         return _("The model does not answer its health check. Start the probe when it does.")
     if answers and model.health_since is not None:
-        return _("The model answers its health check since %(at)s. A few harmless tickets go first.") % {
+        return _("The model has answered its health check since %(at)s. A few harmless tickets go first.") % {
             "at": moment(model.health_since)
         }
     return _("Nothing moves before a person starts the probe. A few harmless tickets go first.")

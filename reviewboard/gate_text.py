@@ -6,6 +6,7 @@ from django.utils.translation import ngettext
 from queue_core.gate import GateReading, GateVerdict
 from queue_core.gate_lines import Figure, GateLine
 from queue_core.gate_rightly import SHARES, Basis
+from queue_core.gate_usual import LEAST_RESULTS
 from reviewboard.ramp_text import figure_name, measure_text
 from reviewboard.shapes import GateRow, Text
 from reviewboard.templatetags.board import count
@@ -15,22 +16,41 @@ def gate_rows(reading: GateReading | None) -> list[GateRow]:
     return [_row(line) for line in (reading.lines if reading else ())]
 
 
-def notes(reading: GateReading | None) -> list[Text]:
-    """What the second half rests on, or that the stage has none."""
+def notes(reading: GateReading | None, *, has_known_answers: bool) -> list[Text]:
+    """What the second half rests on, and from when on the rest of it is judged. `has_known_answers`: the lane, now."""
     if reading is None or reading.run is None:
         return []
-    rightly = [line for line in reading.lines if line.is_rightly]
-    if not rightly:
-        return [
-            _(
-                "Nothing here tells whether the model answers rightly: a model that is up, fast and wrong would pass. "
-                "Known answers of this lane, which an administrator writes, are judged from the next stage on."
-            )
-        ]
-    found: list[Text] = [_basis(line) for line in rightly if line.figure == Figure.APPROVED]
-    if any(line.figure == Figure.DISAGREEMENT for line in rightly):
+    run, lines = reading.run, {line.figure: line for line in reading.lines if line.is_rightly}
+    found: list[Text] = []
+    if not lines:
+        found.append(
+            _("Nothing here tells whether the model answers rightly: a model that is up, fast and wrong would pass.")
+        )
+    if Figure.APPROVED in lines:
+        found.append(_basis(lines[Figure.APPROVED]))
+    elif not run.is_last:
+        found.append(_shares_later())
+    if Figure.WRONG not in lines:
+        found.append(_known_later(has_known_answers=has_known_answers))
+    if Figure.DISAGREEMENT in lines:
         found.append(_("People decide a sample of this run without seeing the model's answer."))
     return found
+
+
+def _shares_later() -> str:
+    return ngettext(
+        "Shares of results are not judged yet: they are from the first stage on that starts when the last stage has "
+        "given %(least)s result under this policy, the last hour not counted.",
+        "Shares of results are not judged yet: they are from the first stage on that starts when the last stage has "
+        "given %(least)s results under this policy, the last hour not counted.",
+        LEAST_RESULTS,
+    ) % {"least": count(LEAST_RESULTS)}
+
+
+def _known_later(*, has_known_answers: bool) -> str:
+    if has_known_answers:
+        return _("The lane has known answers by now. They are sent and judged from the next stage on.")
+    return _("Known answers are not judged: the lane has none. Once an administrator writes some, the next stage does.")
 
 
 def line_text(line: GateLine) -> str:

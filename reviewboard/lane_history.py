@@ -105,7 +105,7 @@ def _of_hold(hold: Hold) -> Chapter:
         ended=_("ended") if hold.ended_at else _("stands now"),
         who=hold.by.get_username() if hold.by else _("the lane itself"),
         why=hold_reason(hold.reason),
-        override=hold.note or what_was_met(hold),
+        override=hold.note or what_was_met(hold.reason, hold.params),
         usage="",
         frozen=(),
     )

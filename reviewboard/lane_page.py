@@ -13,7 +13,7 @@ from queue_core.figures.panels import read_panel
 from queue_core.forecast.reading import Forecast, forecast
 from queue_core.gate import GateReading
 from queue_core.last_look import model_answers
-from queue_core.models import Lane, Stage, StageRun
+from queue_core.models import KnownAnswer, Lane, Stage, StageRun
 from queue_core.ramp_raise import people_who_may_raise
 from queue_core.states import Result
 from reviewboard import effect_text
@@ -166,6 +166,11 @@ def _desk(reading: LaneReading) -> Check:
         return Check(text, None)
     work = _("%(work)s of work wait") % {"work": duration(timedelta(hours=hours))}
     return Check(text, hours <= DESK_ROOM_HOURS, work if hours else _("nothing waits for people"))
+
+
+def has_known_answers(reading: LaneReading) -> bool:
+    """Whether there are texts to send of which the right answer is known, as from the next stage on."""
+    return KnownAnswer.objects.filter(lane=reading.lane, is_active=True).exists()
 
 
 def raise_title(reading: GateReading) -> str:

@@ -9,6 +9,7 @@ from queue_core.models import Lane, Outage, OutageEntry, StageRun
 from queue_core.ramp import EntryCode
 from reviewboard.lane_history import frozen_figures
 from reviewboard.outage_text import entry_text, lane_names, outage_url
+from reviewboard.ramp_text import what_was_met
 from reviewboard.shapes import Text
 from reviewboard.where_text import hold_reason
 
@@ -31,7 +32,8 @@ class OutageRow:
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One entry. `said` is what the person gave as reason, `frozen` what they saw."""
+    """One entry. `said` is what the person gave as reason, or what the calls met that put a lane on hold; `frozen` is
+    what the person saw."""
 
     at: datetime
     text: str
@@ -69,7 +71,7 @@ def _line(entry: OutageEntry, run: StageRun | None) -> LogLine:
     return LogLine(
         at=entry.at,
         text=entry_text(entry),
-        said=entry.text,
+        said=entry.text or what_was_met(entry.params.get("reason", ""), entry.params.get("params") or {}),
         override=run.override_reason if run else "",
         frozen=frozen_figures(run.figures) if run else (),
     )

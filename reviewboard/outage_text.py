@@ -33,11 +33,11 @@ def open_line(found: LaneFigures) -> OutageLine | None:
     if outage is None:
         return None
     values = {"since": moment(outage.opened_at), "cause": hold_reason(outage.cause)}
-    text = _("An outage of the model is open since %(since)s: %(cause)s.") % values
+    text = _("An outage of the model has been open since %(since)s: %(cause)s.") % values
     if found.outage_lanes:
         text = ngettext(
-            "An outage of the model is open since %(since)s: %(cause)s. Its lane: %(lanes)s.",
-            "An outage of the model is open since %(since)s: %(cause)s. Its lanes: %(lanes)s.",
+            "An outage of the model has been open since %(since)s: %(cause)s. Its lane: %(lanes)s.",
+            "An outage of the model has been open since %(since)s: %(cause)s. Its lanes: %(lanes)s.",
             len(found.outage_lanes),
         ) % {**values, "lanes": lane_names(found.outage_lanes)}
     return OutageLine(text, outage_url(outage))

@@ -1,7 +1,7 @@
 """What the ramp's verbs answered, as sentences in the reader's language."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy, gettext_noop, ngettext
 
 from queue_core.gate_lines import Figure as GateFigure
 from queue_core.hold import Held
-from queue_core.models import Hold, Lane, StageRun
+from queue_core.models import Lane, StageRun
 from queue_core.ramp import Acted, Missing, MissingCode, Raised, RaiseOutcome, RampOutcome
 from queue_core.states import HoldReason
 from reviewboard.models import Person
@@ -50,8 +50,8 @@ def missing_text(missing: Missing) -> str:
 
 def _completions(params: dict[str, Any]) -> str:
     return ngettext(
-        "The soak needs %(needed)s completion; there are %(done)s.",
-        "The soak needs %(needed)s completions; there are %(done)s.",
+        "The soak needs %(needed)s completion; so far: %(done)s.",
+        "The soak needs %(needed)s completions; so far: %(done)s.",
         params["needed"],
     ) % {"needed": count(params["needed"]), "done": count(params["done"])}
 
@@ -220,18 +220,18 @@ def stage_name(run: StageRun) -> str:
     return _("stage %(number)d, %(name)s") % {"number": run.number, "name": run.name}
 
 
-def what_was_met(hold: Hold) -> str:
-    """What the calls met that put a lane on hold: what to change, or what the last of them ended with.
+def what_was_met(reason: str, params: Mapping[str, Any]) -> str:
+    """By a hold's reason and parameters: what to change, or what the last call ended with that put the lane on hold.
 
     The first line of what the attempt says, without what a server said itself: that stands with the attempt alone.
     """
-    detail = hold.params.get("detail") if hold.reason in _HELD_BY_CALLS else ""
+    detail = params.get("detail") if reason in _HELD_BY_CALLS else ""
     if not isinstance(detail, str) or not detail.strip():
         return ""
     if status := _STATUS.match(detail):
         return _("The model server answers with HTTP %(status)s.") % {"status": status[1]}
     first = detail.splitlines()[0]
-    return _(first.partition(": ")[0] if hold.reason == HoldReason.AUTO_ERRORS else first)
+    return _(first.partition(": ")[0] if reason == HoldReason.AUTO_ERRORS else first)
 
 
 #: Holds whose detail is a sentence of ours. Of an overloaded server it is the server's.

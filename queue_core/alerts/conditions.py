@@ -7,12 +7,14 @@ from typing import Any
 
 from django.db import connection
 
-from queue_core import figures, where
+from queue_core import figures, gate, where
 from queue_core.alerts.severe import severe_waiting
 from queue_core.figures import LaneFigures, LaneState
+from queue_core.figures.panels import read_panel
+from queue_core.gate_told import GateTold
 from queue_core.hold import OUTAGES
 from queue_core.last_look import model_answers
-from queue_core.models import AlertSettings, Lane, Presence
+from queue_core.models import AlertSettings, Lane, Presence, StageRun
 from queue_core.states import AlertKind, HoldReason
 from queue_core.where.facts import SEEN_WITHIN
 
@@ -189,8 +191,7 @@ def _of_lane(one: LaneFigures) -> Iterator[Condition]:
     lane, run = one.lane, one.lane.run
     is_soaked = one.is_soaked and not one.facts.is_highest
     if run is not None and is_soaked and model_answers(lane.connection, one.now) is not False:
-        params = {"stage": run.number, "name": run.name, "since": (run.started_at + run.soak_time).isoformat()}
-        yield Condition(AlertKind.SOAK_MET, f"run {run.pk}", (lane.pk,), params=params)
+        yield Condition(AlertKind.SOAK_MET, run_subject(run), (lane.pk,), params=_of_soaked(run, one.now))
     if not _is_known(one):
         return
     state = figures.state_of(one)
@@ -202,6 +203,17 @@ def _of_lane(one: LaneFigures) -> Iterator[Condition]:
     if run is not None and figures.is_growing(one) and one.flow.value is not None:
         yield _lane_condition(AlertKind.GROWING, lane, growth=round(one.flow.value.growth, 1))
     yield from _of_waits(one)
+
+
+def run_subject(run: StageRun) -> str:
+    return f"run {run.pk}"
+
+
+def _of_soaked(run: StageRun, now: datetime) -> dict[str, Any]:
+    """With what the gate says by now: the board tells it from here. Left out where it cannot be read in time."""
+    params = {"stage": run.number, "name": run.name, "since": (run.started_at + run.soak_time).isoformat()}
+    lines = read_panel(None, lambda: (*gate.read_lines(run, now=now), *gate.read_rightly(run, now=now)), now=now).value
+    return params if lines is None else params | {"gate": GateTold.of(lines).frozen()}
 
 
 def _of_waits(one: LaneFigures) -> Iterator[Condition]:

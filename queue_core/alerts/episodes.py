@@ -13,6 +13,7 @@ from queue_core import audit, rights
 from queue_core.alerts.conditions import Condition, Key, Reading
 from queue_core.alerts.receivers import notices_of_begin, notices_of_end
 from queue_core.clock import Clock
+from queue_core.gate_told import GateTold
 from queue_core.models import AlertEpisode, AlertNotice, AlertWatch, Lane
 from queue_core.states import AlertKind
 
@@ -30,6 +31,10 @@ QUIET_OF = {
     AlertKind.SOAK_MET: timedelta(0),
     AlertKind.AUTOMATIC_HOLD: timedelta(0),
 }
+
+
+#: What was seen of a gate tells of the present no longer than this.
+TOLD_FOR = timedelta(seconds=30)
 
 
 class AckOutcome(StrEnum):
@@ -53,6 +58,15 @@ def open_episodes(lane_ids: Collection[int] | None = None) -> list[AlertEpisode]
     order = {kind: place for place, kind in enumerate(AlertKind.values)}
     rows = _of(lane_ids).filter(over_at__isnull=True).select_related("lane", "connection", "acknowledged_by")
     return sorted(rows, key=lambda row: (row.acknowledged_at is not None, order.get(row.kind, 0), row.begun_at))
+
+
+def gates_told(episodes: Iterable[AlertEpisode], *, now: datetime) -> dict[str, GateTold]:
+    """What is told of the gates of soaked runs, by `run_subject`. Only of what was looked at lately."""
+    return {
+        row.subject: GateTold.thawed(row.params["gate"])
+        for row in episodes
+        if row.kind == AlertKind.SOAK_MET and row.params.get("gate") and now - row.seen_at <= TOLD_FOR
+    }
 
 
 def newest(number: int, lane_ids: Collection[int] | None = None) -> list[AlertEpisode]:

@@ -1,13 +1,14 @@
 """The board: what needs somebody, worst first; a healthy lane is one line."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from queue_core import alerts, figures
+from queue_core import alerts, figures, prepared
 from queue_core.figures import LaneFigures, LaneState
+from queue_core.gate_told import GateTold
 from queue_core.models import Lane
 from reviewboard import alert_text, board_text, outage_text
 from reviewboard.alert_text import AlertLine
@@ -49,10 +50,11 @@ class Alerts:
 @require_safe
 @needs("view_board")
 def board(request: HttpRequest) -> HttpResponse:
-    with figures.snapshot() as as_of:
+    with prepared.queries(), figures.snapshot() as as_of:
         found = figures.board(lanes_to_view(request), now=as_of)
         standing = alerts.open_episodes(lane_ids_seen(request))
-    views = [_view(one, _rights(request, one.lane)) for one in sorted(found, key=_worst_first)]
+    gates = alerts.gates_told(standing, now=as_of)
+    views = [_view(one, _gate_of(one, gates), _rights(request, one.lane)) for one in sorted(found, key=_worst_first)]
     views, order_changed = in_kept_order(request, views)
     told = Alerts([alert_text.line(one) for one in standing[:MOST_ALERTS]], max(0, len(standing) - MOST_ALERTS))
     context = {
@@ -72,17 +74,21 @@ def _worst_first(found: LaneFigures) -> tuple[int, int, str]:
     return figures.state_of(found).rank, -passing, found.lane.name
 
 
+def _gate_of(found: LaneFigures, gates: Mapping[str, GateTold]) -> GateTold | None:
+    return gates.get(alerts.run_subject(found.lane.run)) if found.lane.run is not None else None
+
+
 def _rights(request: HttpRequest, lane: Lane) -> dict[str, bool]:
     return {"may_raise": may(request, "raise_stage", lane), "may_close": may(request, "manage_outage", lane)}
 
 
-def _view(found: LaneFigures, rights: dict[str, bool]) -> LaneView:
+def _view(found: LaneFigures, gate: GateTold | None, rights: dict[str, bool]) -> LaneView:
     state: LaneState = figures.state_of(found)
     return LaneView(
         pk=found.lane.pk,
         is_card=state.needs_somebody or board_text.is_outage_to_close(found, state),
-        headline=board_text.headline(found, state, level=2),
-        step=board_text.next_step(found, state, **rights),
+        headline=board_text.headline(found, state, level=2, gate=gate),
+        step=board_text.next_step(found, state, gate=gate, **rights),
         figures=board_text.four_figures(found),
         bar=board_text.bar(found),
         exposure=found.exposure.value if found.exposure else "",

@@ -13,7 +13,8 @@ from django.views.decorators.http import require_safe
 from queue_core import figures, people, ramp, where
 from queue_core.figures.panels import read_panel
 from queue_core.forecast.dry_run import dry_run
-from queue_core.gate import GateReading, GateVerdict
+from queue_core.gate import GateReading
+from queue_core.gate_told import GateTold
 from queue_core.models import Outage
 from reviewboard import (
     board_text,
@@ -76,19 +77,19 @@ def live_context(request: HttpRequest, reading: LaneReading, *, is_broker_there:
     """The polled part: text and figures only."""
     state = figures.state_of(reading.figures)
     shown = reading.gate.value
-    is_broken = shown is not None and shown.run is not None and shown.verdict == GateVerdict.BAD
+    told = GateTold.of(shown.lines) if shown is not None and shown.run is not None else None
     lane = reading.lane
     rights = {"may_raise": may(request, "raise_stage", lane), "may_close": may(request, "manage_outage", lane)}
     live = {
-        "headline": board_text.headline(reading.figures, state, level=1),
-        "step": board_text.next_step(reading.figures, state, **rights, on_page=True, is_broken=is_broken),
+        "headline": board_text.headline(reading.figures, state, level=1, gate=told),
+        "step": board_text.next_step(reading.figures, state, gate=told, **rights, on_page=True),
         "outage": _line_to_see(request, reading.figures.open_outage, outage_text.open_line(reading.figures)),
         "figures": board_text.four_figures(reading.figures),
         "bar": board_text.bar(reading.figures),
         "exposure": reading.figures.exposure.value if reading.figures.exposure else "",
         "stages": lane_page.stage_path(reading),
         "gate_rows": gate_text.gate_rows(shown),
-        "gate_notes": gate_text.notes(shown),
+        "gate_notes": gate_text.notes(shown, has_known_answers=lane_page.has_known_answers(reading)),
         "gate_kept_from": reading.gate.kept_from,
         "checks": lane_page.checks(reading, broker=is_broker_there),
         "attempts_line": lane_page.attempts_line(shown),

@@ -2,9 +2,17 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.urls import reverse
 
+from queue_core import alerts, figures, where
+from queue_core.clock import DATABASE_CLOCK
+from queue_core.gate_lines import Figure as GateFigure
+from queue_core.gate_lines import GateLine, GateVerdict
+from queue_core.gate_told import GateTold
+from queue_core.lanes import StagePlan
 from queue_core.models import Lane
+from reviewboard import gate_told_text
 from tests.board.scene import a_lane, break_down, fill, judged, run_some, start, work, workers_seen
 
 pytestmark = pytest.mark.django_db
@@ -123,6 +131,58 @@ def test_a_lane_on_its_way_up_says_what_its_stage_has_to_show(client, vera, leo)
     assert "stage 2 proves itself, 12 of 20 completions" in page or "GROWING" in page
 
 
+def test_a_stage_that_has_run_its_time_says_what_its_gate_says(client, leo) -> None:
+    """Told from what the watchers of alerts saw: the board itself measures no gate."""
+    soon = {"soak_completions": 3, "soak_time": timedelta(0)}
+    for name, least in [("known", 3), ("unknown", 40)]:
+        lane = a_lane(
+            name, stages=(StagePlan(1, "probe", cap=5, least_sample=least, **soon), StagePlan(2, "all", cap=50))
+        )
+        start(lane, leo)
+        fill(lane, 4, waited=timedelta(minutes=40))
+        work(lane, 3)
+    workers_seen()
+    client.force_login(leo)
+    unread = text(client.get("/"))
+
+    alerts.watch(clock=DATABASE_CLOCK)
+    page = text(client.get("/"))
+
+    assert unread.count("Look at the gate; then raise the stage.") == 2
+    assert "Stage 1 has run its time, and its gate passes. Raise the stage." in page
+    assert "its gate cannot tell yet. Too few calls to judge errors: 3 of at least 40." in page
+    assert "there are never so many in 5 min." in page
+    assert "has run its time and its gate passes. A lead may raise the stage." in page
+
+
+def test_a_gate_that_does_not_pass_says_which_figure_and_what_to_do(leo) -> None:
+    lane = start(a_lane("reviews"), leo)
+    with figures.snapshot() as now:
+        [found] = figures.board(list(where.lanes_to_read()), now=now)
+    bad = GateLine(GateFigure.REJECTED, 0.5, 0.2, 40, 10, GateVerdict.BAD, 0.1, "same_hours")
+
+    told = gate_told_text.not_passed(GateTold.of([bad]), found, lane.run)
+
+    assert told == (
+        "Stage 1 has run its time, but its gate does not pass. The answers are not as usual: the share of REJECTED is "
+        "at 50.0 %, usually at 10.0 %, and 20.0 % away is the limit. Hold the lane or step down."
+    )
+
+
+def test_the_models_own_queries_of_a_refresh_are_planned_once(client, vera) -> None:
+    a_lane("reviews")
+    client.force_login(vera)
+    client.get("/")
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT statement FROM pg_prepared_statements")
+        statements = " ".join(statement for (statement,) in cursor.fetchall())
+
+    for table in ("lane", "outage", "alertepisode"):
+        assert f'FROM "queue_core_{table}"' in statements
+    assert "SAVEPOINT" not in statements
+
+
 def test_the_worst_lane_stands_first_and_stays_where_it_is_while_polled(client, vera, leo) -> None:
     calm, worse = a_lane("a-calm"), a_lane("b-worse")
     start(calm, leo, stages=4)
@@ -150,7 +210,6 @@ def test_a_poll_gets_the_live_part_alone_without_any_form(client, leo) -> None:
 
 def test_the_board_takes_the_same_queries_for_any_number_of_lanes(client, vera, leo) -> None:
     def queries() -> int:
-        from django.db import connection
         from django.test.utils import CaptureQueriesContext
 
         with CaptureQueriesContext(connection) as captured:

@@ -251,7 +251,7 @@ def test_a_lead_reads_both_halves_of_the_gate_and_recalls_what_was_kept_back(ope
     page.set_default_timeout(30_000)
     page.goto("/lanes/posts/")
     expect(page.locator("table.gate").get_by_text("not as usual").first).to_be_visible()
-    expect(page.get_by_text("but the gate does not pass: see what is missing, or hold.")).to_be_visible()
+    expect(page.get_by_text("but its gate does not pass.")).to_be_visible()
     look_at(page, f"/desk/{Item.objects.filter(kind='blind').first().pk}/", "dark", 390)
     hold.pull(lane.pk, person=leo, form="hold", reason="wrong_answers", clock=DATABASE_CLOCK)
     look_at(page, "/lanes/posts/", "light", 1280)

@@ -144,7 +144,7 @@ def test_the_next_step_is_a_button_for_those_alone_who_may_take_it(client, leo, 
         client.force_login(person)
 
         for shown in (client.get("/"), page(client, lane)):
-            assert "then raise the stage." in text(shown)
+            assert re.search(r"[Rr]aise the stage\.", text(shown))
             assert ("Raise the stage<" in text(shown)) is is_offered
 
 
@@ -283,7 +283,7 @@ def test_an_unmet_soak_is_said_and_needs_the_right_to_override(client, leo, cast
     client.force_login(other)
 
     shown = page(client, lane)
-    assert "The soak needs 10 completions; there are 0." in text(shown)
+    assert "The soak needs 10 completions; so far: 0." in text(shown)
     assert shown.context["raise_form"] is None
     data = {"raise-figures_id": shown.context["figures_id"], "raise-reason": "the model answers"}
     assert post(client, "lane_raise", lane, data).status_code == 409
@@ -491,4 +491,4 @@ def test_the_page_names_the_open_outage_of_the_connection(client, leo) -> None:
     break_down(lane)
     client.force_login(leo)
 
-    assert "An outage of the model is open since" in text(page(client, lane))
+    assert "An outage of the model has been open since" in text(page(client, lane))

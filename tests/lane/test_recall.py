@@ -145,9 +145,13 @@ def test_the_gate_shows_both_halves_and_says_when_nothing_is_usual(cast) -> None
     assert halves == ["Does it answer?", "Does it answer rightly?"]
     share = next(row for row in rows if row.figure == "share of APPROVED")
     assert (share.measured, share.limit, share.word) == ("100.0 %", "± 20.0 %", "nothing to compare with")
-    assert "Nothing is usual yet" in gate_text.notes(shown)[0]
+    assert "Nothing is usual yet" in gate_text.notes(shown, has_known_answers=False)[0]
     plain = read(probing(leo), when=40)
-    assert "a model that is up, fast and wrong would pass" in gate_text.notes(plain)[0]
+    wrong, shares, known = gate_text.notes(plain, has_known_answers=False)
+    assert "a model that is up, fast and wrong would pass" in wrong
+    assert "when the last stage has given 100 results under this policy" in shares
+    assert "the lane has none" in known
+    assert "judged from the next stage on" in gate_text.notes(plain, has_known_answers=True)[-1]
 
 
 def test_a_blind_check_shows_nothing_of_what_the_model_said(client, cast) -> None:
