@@ -34,6 +34,9 @@ NEWEST_FIRST = Order("newest", ("-opened_at", "-pk"))
 AS_IT_HAPPENED = Order("log", ("at", "pk"))
 PAGE_SIZE = 50
 LOG_SIZE = 200
+#: A printed record has no pages to turn: its log stands on one, up to here.
+MOST_WHOLE = 2_000
+WHOLE = "whole"
 
 
 @require_safe
@@ -67,7 +70,9 @@ def answer_with_outage(
     record = outage_record.record_of(found, now=now)
     entries = OutageEntry.objects.filter(outage=found).select_related("by", "lane")
     cursor = request.GET.get(CURSOR, "")
-    page = read_page(entries, AS_IT_HAPPENED, cursor=cursor, filter_hash=str(found.pk), size=LOG_SIZE)
+    is_whole = request.GET.get("log") == WHOLE
+    size = MOST_WHOLE if is_whole else LOG_SIZE
+    page = read_page(entries, AS_IT_HAPPENED, cursor="" if is_whole else cursor, filter_hash=str(found.pk), size=size)
     lanes = ramp.lanes_of([found.pk])[found.pk]
     context = {
         "nav": "outages",
@@ -77,7 +82,10 @@ def answer_with_outage(
         "lanes": lanes,
         "record": outage_record_page.page_of(record, now=now),
         "log": outage_page.log(page.rows),
-        "pager": pager_of(page, page_address),
+        "pager": None if is_whole else pager_of(page, page_address),
+        "log_goes_on": bool(page.next or page.previous),
+        "whole_log": WHOLE,
+        "cut_at": MOST_WHOLE if is_whole and page.next else None,
         **(_what_is_left(lanes) if found.closed_at is None else {}),
         **(_forms(request, found, lanes) if may_keep_outage(request, found) else {}),
         **(bound or {}),

@@ -13,6 +13,7 @@ from queue_core.models import Lane, LaneRole, Outage, OutageEntry
 from queue_core.states import HoldReason
 from reviewboard.models import Person
 from reviewboard.outage_text import entry_text
+from reviewboard.views import outages as outages_view
 from tests.board.scene import a_connection, a_lane, ago, break_down, fill, start, work, workers_seen
 from tests.lane.test_lane import HTMX, page, post, text
 
@@ -74,7 +75,7 @@ def test_an_open_outage_is_one_line_on_the_card_and_on_the_lanes_page(client, ve
     client.force_login(vera)
 
     for shown in (client.get("/"), page(client, lane)):
-        assert "An outage of the model is open since" in text(shown)
+        assert "An outage of the model has been open since" in text(shown)
         assert "the model was unavailable. Its lane: Posts." in text(shown)
         assert reverse("outage", args=[outage.pk]) in text(shown)
 
@@ -251,6 +252,23 @@ def test_the_page_tells_what_happened_with_reasons_and_the_figures_of_each_raise
     assert "waiting" in [name for name, _value in probe.frozen]
     assert "In spite of what was missing: a small lane, watched closely" in text(answer)
     assert "Posts runs stage 2, trickle, which is not its last." in text(answer)
+
+
+def test_a_long_log_stands_on_one_page_for_print_and_says_where_it_is_cut(client, vera, outage, monkeypatch) -> None:
+    monkeypatch.setattr(outages_view, "LOG_SIZE", 3)
+    for minute in range(4):
+        OutageEntry.objects.create(outage=outage, at=outage.opened_at + timedelta(minutes=minute), code="note")
+    all_of_them, address = OutageEntry.objects.filter(outage=outage).count(), reverse("outage", args=[outage.pk])
+    client.force_login(vera)
+
+    page, whole = client.get(address), client.get(f"{address}?log=whole")
+    monkeypatch.setattr(outages_view, "MOST_WHOLE", 4)
+    cut = client.get(f"{address}?log=whole")
+
+    assert "The whole log on one page, for print" in text(page)
+    assert [len(answer.context["log"]) for answer in (page, whole, cut)] == [3, all_of_them, 4]
+    assert "This is one page of the log." not in text(whole)
+    assert "The first 4 lines of the log." in text(cut)
 
 
 def test_an_entry_of_a_later_version_is_shown_by_its_code(outage) -> None:
