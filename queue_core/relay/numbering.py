@@ -5,7 +5,8 @@ will ever stand before it, however late a transaction commits (WHK-05). A high-w
 before the commit, skips it.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
 from django.db import connection, transaction
 from django.db.models import BigIntegerField, Exists, OuterRef, Q
@@ -82,8 +83,23 @@ def has_unnumbered() -> bool:
     return ready.exclude(kind=MessageKind.TEST).exists()
 
 
-@transaction.atomic
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Messages in the order of their numbers. `full_at`: where the page was full, whatever was withdrawn since."""
+
+    messages: list[Message]
+    full_at: int | None
+
+
 def page_of_messages(
+    after: int, limit: int, *, kinds: Collection[str] | None = None, lanes: Collection[int] | None = None
+) -> list[Message]:
+    """Numbered messages after a number, in its order. See `page`."""
+    return page(after, limit, kinds=kinds, lanes=lanes).messages
+
+
+@transaction.atomic
+def page(
     after: int,
     limit: int,
     *,
@@ -91,7 +107,7 @@ def page_of_messages(
     lanes: Collection[int] | None = None,
     source: str | None = None,
     up_to: int | None = None,
-) -> list[Message]:
+) -> Page:
     """Numbered messages after a number, in its order; at most MOST_ON_A_PAGE. Begin with 0, go on with the last one's.
 
     With `lanes` only what is of them, and outages of connections that have no other lanes; with `source` only what is
@@ -111,18 +127,23 @@ def page_of_messages(
         rows = rows.filter(ticket__source=source)
     if up_to is not None:
         rows = rows.filter(number__lte=up_to)
-    wanted = list(rows.order_by("number").values_list("pk", flat=True)[: min(limit, MOST_ON_A_PAGE)])
-    if not wanted:
-        return []
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT id FROM queue_core_message WHERE id = ANY(%s) AND state = 'ready' ORDER BY id FOR SHARE", [wanted]
-        )
-        locked = [row[0] for row in cursor.fetchall()]
-    found = list(Message.objects.filter(pk__in=locked).select_related("ticket", "lane").order_by("number"))
+    most = min(limit, MOST_ON_A_PAGE)
+    wanted = list(rows.order_by("number").values_list("pk", "number")[:most])
+    ready = keep_ready(pk for pk, _number in wanted)
+    found = list(Message.objects.filter(pk__in=ready).select_related("ticket", "lane").order_by("number"))
     if found and found[-1].number is not None:
         _remember(found[-1].number)
-    return found
+    return Page(found, wanted[-1][1] if len(wanted) == most else None)
+
+
+def keep_ready(message_ids: Iterable[int]) -> set[int]:
+    """Those of the messages that are not withdrawn, and now stay so until the caller's transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id FROM queue_core_message WHERE id = ANY(%s) AND state = 'ready' ORDER BY id FOR SHARE",
+            [list(message_ids)],
+        )
+        return {row[0] for row in cursor.fetchall()}
 
 
 def _of_outages_within(lanes: Collection[int]) -> Q:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from queue_core.models import Message
-from queue_core.relay.numbering import MOST_ON_A_PAGE, newest_number, page_of_messages
+from queue_core.relay.numbering import newest_number, page
 
 #: Numbers that one call looks through. A lane with a message in a million costs many calls, and no long one.
 LOOKED_THROUGH = 10_000
@@ -34,11 +34,10 @@ def read_on(
     """
     newest = newest_number()
     end = _end_of_look(after) or newest
-    found = page_of_messages(after, limit, kinds=kinds, lanes=lanes, source=source, up_to=end)
-    is_full = len(found) >= min(limit, MOST_ON_A_PAGE)
-    last = found[-1].number if found else None
-    reached = last if is_full and last is not None else max(end, after)
-    return Slice(found, reached, reached < newest)
+    found = page(after, limit, kinds=kinds, lanes=lanes, source=source, up_to=end)
+    # Not by how many came: one that is withdrawn while it is read must not make a full page look like the last one.
+    reached = found.full_at if found.full_at is not None else max(end, after)
+    return Slice(found.messages, reached, reached < newest)
 
 
 def _end_of_look(after: int) -> int | None:

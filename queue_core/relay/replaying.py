@@ -10,6 +10,7 @@ from queue_core import audit, wakeups
 from queue_core.clock import Clock
 from queue_core.models import Delivery, Endpoint
 from queue_core.relay.endpoints import RIGHT
+from queue_core.relay.numbering import keep_ready
 from queue_core.rights import on_lanes_of, require_somewhere
 from queue_core.states import DeliveryState, EndpointState, MessageKind, MessageState
 
@@ -50,10 +51,13 @@ def replay(deliveries: QuerySet[Delivery], *, up_to: int, what: str, person: "Ac
     """
     require_somewhere(person, RIGHT)
     rows = on_lanes_of(replayable(deliveries), person, RIGHT).filter(pk__lte=up_to)
-    # By the key, and locked in its order, as a recall locks them.
-    ids = list(rows.order_by("pk").values_list("pk", flat=True)[: MOST_REPLAYED + 1])
-    chosen = Delivery.objects.select_for_update(no_key=True).filter(pk__in=ids[:MOST_REPLAYED], state__in=REPLAYABLE)
-    locked = list(chosen.order_by("pk").values_list("pk", "endpoint_id"))
+    found = list(rows.order_by("pk").values_list("pk", "message_id")[: MOST_REPLAYED + 1])
+    chosen = found[:MOST_REPLAYED]
+    # Messages before deliveries, as a recall takes them: one that it withdrew meanwhile goes out no more.
+    ready = keep_ready(message_id for _pk, message_id in chosen)
+    ids = [pk for pk, message_id in chosen if message_id in ready]
+    mine = Delivery.objects.select_for_update(no_key=True).filter(pk__in=ids, state__in=REPLAYABLE)
+    locked = list(mine.order_by("pk").values_list("pk", "endpoint_id"))
     now = clock.now()
     tries = Endpoint.objects.filter(pk=OuterRef("endpoint_id")).values("max_tries")
     Delivery.objects.filter(pk__in=[pk for pk, _endpoint in locked]).update(
@@ -66,4 +70,4 @@ def replay(deliveries: QuerySet[Delivery], *, up_to: int, what: str, person: "Ac
         wakeups.wake_sender(endpoint.pk)
         after = {"deliveries": by_endpoint[endpoint.pk], "chosen": what[:1000], "up_to": up_to}
         audit.record("deliveries.replayed", now=now, actor=person, subject=endpoint, after=after)
-    return Replayed(len(locked), more=len(ids) > MOST_REPLAYED)
+    return Replayed(len(locked), more=len(found) > MOST_REPLAYED)

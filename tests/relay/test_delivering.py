@@ -16,6 +16,7 @@ from queue_core.relay import rows
 from queue_core.relay.circuit import OPENS_AFTER
 from queue_core.states import DeliveryState, EndpointState, MessageKind, TryOutcome
 from tests.factories import T0, done_job, make_lane
+from tests.locking import holding, started, wait_until_blocked
 from tests.relay.conftest import deliver, secret_of, with_secret
 from tests.relay.receiver import answer, hang
 
@@ -406,6 +407,25 @@ class TestActs:
 
         assert replayed.number == 1
         assert Delivery.objects.get(message=second).state == "pending"
+
+    @pytest.mark.django_db(transaction=True)
+    def test_a_message_that_nobody_saw_and_a_recall_withdraws_meanwhile_is_not_replayed(
+        self, make_endpoint, receiver, clock, leo
+    ) -> None:
+        endpoint = make_endpoint(receiver.url)
+        [message] = on(make_lane())
+        relay.number_messages(clock=clock)
+        Delivery.objects.update(state="given_up", ended_at=clock.now())
+        with holding(lambda: relay.withdraw([message.pk], now=clock.now())):
+            replaying = started(
+                "replaying",
+                lambda: relay.replay(Delivery.objects.all(), up_to=2**62, what="", person=leo, clock=clock),
+            )
+            wait_until_blocked(replaying)
+
+        assert replaying.outcome().number == 0
+        deliver(endpoint, clock)
+        assert receiver.requests == []
 
     def test_who_may_not_manage_deliveries_does_none_of_it(self, make_endpoint, clock, person) -> None:
         endpoint, rita = make_endpoint("https://consumer.example/"), person("rita", "reviewer")

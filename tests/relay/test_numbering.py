@@ -151,6 +151,21 @@ def test_a_page_is_bounded_and_goes_on_after_the_last_number_read() -> None:
     assert relay.page_of_messages(5, 10) == []
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_message_that_is_withdrawn_while_its_page_is_read_takes_no_other_with_it() -> None:
+    withdrawn, second, third = record(), record(), record()
+    number()
+    with holding(lambda: relay.withdraw([withdrawn.pk], now=T0)):
+        reading = started("reading", lambda: relay.read_on(0, 1))
+        wait_until_blocked(reading)
+    first_page = reading.outcome()
+
+    assert (first_page.messages, first_page.more) == ([], True)
+    rest = relay.read_on(first_page.next, 10).messages
+
+    assert [message.pk for message in rest] == [second.pk, third.pk]
+
+
 @pytest.mark.django_db
 def test_after_a_restore_no_number_of_the_lost_time_is_given_again() -> None:
     """A consumer that read on to number 5 in the time that was lost would skip the 2 that it has not seen."""
