@@ -4,14 +4,17 @@ With no DATABASE_URL one embedded PostgreSQL serves the whole run, and each xdis
 it. With no CELERY_BROKER_URL a test that asks for a broker gets an embedded Valkey.
 """
 
+import functools
+import gc
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import environ
+import psycopg
 import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
@@ -46,6 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
     url = os.environ.get("DATABASE_URL") or os.environ[SERVER]
     _use(url)
     _serve_static_as_written()
+    _hash_passwords_fast()
 
 
 def _start_server(config: pytest.Config) -> None:
@@ -53,6 +57,10 @@ def _start_server(config: pytest.Config) -> None:
     _folder = Path(tempfile.mkdtemp(prefix="rbt-"))
     _server = server_with_template(_folder, config.rootpath / ".pytest_cache" / "migrated")
     os.environ[SERVER] = _server.url("postgres")
+    with psycopg.connect(os.environ[SERVER].replace("postgres:", "postgresql:", 1), autocommit=True) as connection:
+        # What the planner knows of a table would depend on what a test had just committed when somebody looked.
+        connection.execute("ALTER SYSTEM SET autovacuum_analyze_threshold = 2000000000")
+        connection.execute("SELECT pg_reload_conf()")
 
 
 def _use(url: str) -> None:
@@ -74,14 +82,54 @@ def _serve_static_as_written() -> None:
     settings.MIDDLEWARE.remove("whitenoise.middleware.WhiteNoiseMiddleware")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long tests run where they are asked for: by -m, or each by its own name."""
-    if config.getoption("markexpr") or any("::" in arg for arg in config.args):
-        return
-    long = [item for item in items if item.get_closest_marker("long")]
+def _hash_passwords_fast() -> None:
+    """The site's own way takes a tenth of a second and a hundred megabytes each time, which is its purpose."""
+    from django.conf import settings
+
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # around pytest-django, which has an order of its own
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
+    """Long tests run where they are asked for: by -m, or each by its own name. The dearest files come first."""
+    is_asked_for = config.getoption("markexpr") or any("::" in arg for arg in config.args)
+    long = [] if is_asked_for else [item for item in items if item.get_closest_marker("long")]
     if long:
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if not item.get_closest_marker("long")]
+    yield
+    items.sort(key=lambda item: dearness(item.path))
+
+
+def pytest_collection_finish() -> None:
+    """What is collected stays to the end: no need for the collector to look through it again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With -n: file by file, in the order of above, and what starts processes one after another.
+
+    Two of those at once left processes without a turn; and while one waits, the others' tests have the machine. At the
+    end there are only small files to share out.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Files(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return "processes" if dearness(config.rootpath / file) == 0 else file
+
+    config.option.loadscopereorder = False
+    return Files(config, log)
+
+
+@functools.cache
+def dearness(file: Path) -> int:
+    """0 for a file whose tests start processes, 1 with a browser, 2 for the rest."""
+    text = file.read_text(encoding="utf-8")
+    return 0 if "mark.processes" in text else 1 if "mark.browser" in text else 2
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -91,39 +139,48 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(_folder, ignore_errors=True)
 
 
-#: What migrations and the signals after them made, and no test's flush takes away.
-KEPT_TABLES = {"django_migrations", "django_content_type", "auth_permission", "auth_group", "auth_group_permissions"}
-
-
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """Tests that really commit end with all tables emptied, and what migrations made put back.
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[Callable[[], None]]:
+    """Tests that really commit end with all tables emptied, and what migrations made put back, row for row.
 
     By DELETE and without the signals after a migration: Django's own flush truncates every table and makes every
     permission anew, which took longer than most of these tests.
     """
+    from django.contrib.contenttypes.models import ContentType
     from django.db import connection
     from django.test import TransactionTestCase
 
-    from queue_core import roles
-    from queue_core.models import ReasonCode
+    with django_db_blocker.unblock(), connection.cursor() as cursor:
+        tables = sorted(set(connection.introspection.table_names(cursor)) - {"django_migrations"})
+        cursor.execute("DROP SCHEMA IF EXISTS made_by_migrations CASCADE; CREATE SCHEMA made_by_migrations")
+        made = [table for table in tables if _has_rows(cursor, table)]
+        for table in made:
+            cursor.execute(f"CREATE TABLE made_by_migrations.{table} AS TABLE {table}")
+    empty = "".join(f"DELETE FROM {table};" for table in tables)
+    fill = "".join(f"INSERT INTO {table} SELECT * FROM made_by_migrations.{table};" for table in made)
 
-    with django_db_blocker.unblock():
-        grounds = list(ReasonCode.objects.order_by("pk").values("code", "title", "clause", "public_text"))
-        tables = sorted(set(connection.introspection.table_names()) - KEPT_TABLES)
-    empty = "".join(f"DELETE FROM {connection.ops.quote_name(table)};" for table in tables)
-
-    def put_back(_test: Any) -> None:
-        with connection.cursor() as cursor:
+    def put_back() -> None:
+        with django_db_blocker.unblock(), connection.cursor() as cursor:
             # Past the guards and the foreign keys: rows that are kept for ever otherwise go in any order.
-            cursor.execute(f"BEGIN; SET LOCAL session_replication_role = replica; {empty} COMMIT;")
-        roles.restore()
-        for ground in grounds:
-            ReasonCode.objects.get_or_create(code=ground["code"], defaults=ground)
+            cursor.execute(f"BEGIN; SET LOCAL session_replication_role = replica; {empty} {fill} COMMIT;")
+        # A test that wiped the demo has made them anew, by other numbers.
+        ContentType.objects.clear_cache()
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(TransactionTestCase, "_fixture_teardown", put_back)
-        yield
+        patched.setattr(TransactionTestCase, "_fixture_teardown", lambda _test: put_back())
+        yield put_back
+
+
+@pytest.fixture(scope="session")
+def put_back(django_db_setup: Callable[[], None]) -> Callable[[], None]:
+    """For fixtures that commit for a whole module: the database is as migrations left it."""
+    return django_db_setup
+
+
+def _has_rows(cursor: Any, table: str) -> bool:
+    cursor.execute(f"SELECT EXISTS (SELECT FROM {table})")
+    (has_rows,) = cursor.fetchone()
+    return bool(has_rows)
 
 
 @pytest.fixture(scope="session")

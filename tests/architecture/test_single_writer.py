@@ -1,6 +1,7 @@
 """Only `contract` and `batch` write the contract fields of a job (DESIGN.md, rule 3), and nobody reads a clock."""
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,7 +34,12 @@ def sources(*packages: str) -> Iterator[tuple[str, ast.Module]]:
     for package in packages:
         for path in sorted((ROOT / package).rglob("*.py")):
             if "migrations" not in path.parts:
-                yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text())
+                yield path.relative_to(ROOT).as_posix(), parsed(path)
+
+
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
 
 
 def is_writer(name: str) -> bool:

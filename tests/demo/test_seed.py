@@ -1,5 +1,6 @@
 """The demo's data, as the first 60 seconds need it."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -10,20 +11,18 @@ from queue_core.models import Attempt, Decision, Item, Job, KnownAnswer, Lane, O
 from queue_core.states import HoldReason, JobState
 from reviewboard.demo import seed
 
-# One process seeds for all of them.
-pytestmark = pytest.mark.xdist_group("demo")
-
 pytest.importorskip("profanity_check", reason="the local model is not installed (group reviewer)")
 
 
 @pytest.fixture(scope="module")
-def seeded(django_db_setup: None, django_db_blocker: pytest.FixtureRequest):
+def seeded(put_back: Callable[[], None], django_db_blocker: pytest.FixtureRequest):
     """Seeded once for the module: it takes seconds."""
     with django_db_blocker.unblock():
         said: list[str] = []
         seed.prepare(said.append)
         yield said
         seed.wipe()
+        put_back()
 
 
 @pytest.mark.django_db
