@@ -21,6 +21,13 @@ class TokenForm(forms.Form):
     fence = forms.IntegerField(widget=forms.HiddenInput, min_value=1, max_value=LARGEST_FENCE)
     key = forms.UUIDField(widget=forms.HiddenInput)
 
+    def clean(self) -> None:
+        super().clean()
+        if "key" not in self.data:
+            # Sent once more after a sign-in, which carries no keys: what was typed stands there with the key of now.
+            self.errors.pop("key", None)
+            self.add_error(None, _("You signed in since you typed this. Look once more, then send it."))
+
     def token(self, item_id: int) -> AssignmentToken:
         key: UUID = self.cleaned_data["key"]
         return AssignmentToken(item_id, self.cleaned_data["fence"], key)

@@ -21,6 +21,7 @@ from django.utils.translation import ngettext
 from queue_core import audit
 from queue_core.clock import DATABASE_CLOCK
 from reviewboard.models import Person
+from reviewboard.unsent import carried
 
 
 def answer(request: HttpRequest, _response: HttpResponse | None, _credentials: dict[str, Any] | None) -> HttpResponse:
@@ -36,6 +37,7 @@ def answer(request: HttpRequest, _response: HttpResponse | None, _credentials: d
     form = AuthenticationForm(request)
     form.fields["username"].initial = get_client_username(request) or ""
     context = {"form": form, "locked_out": said % {"minutes": minutes}, "next": request.POST.get("next", "")}
+    context["unsent"] = carried(request)
     locked = render(request, "registration/login.html", context, status=429)
     locked["Retry-After"] = str(minutes * 60)
     return locked

@@ -37,7 +37,6 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django_htmx",
     "axes",
-    "ninja",
     "queue_core",
     "reviewboard",
 ]
@@ -57,6 +56,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "reviewboard.reader.ReaderMiddleware",
     "reviewboard.live.LiveMiddleware",
+    "reviewboard.unsent.UnsentMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     # Last, as it asks: it answers a sign-in that is locked out.

@@ -1,13 +1,14 @@
 """Signing in and out, and what a person chooses: language, time zone, keys."""
 
 import zoneinfo
-from typing import cast
+from typing import Any, cast
 
 from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import views as auth_views
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.forms import AuthenticationForm
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.templatetags.static import static
@@ -18,6 +19,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from reviewboard.models import Person
 from reviewboard.safe_next import safe_next
+from reviewboard.unsent import carried, forget, unsent_of
 from reviewboard.wellness_form import ShownForm
 
 #: Names that mean a place; the rest of the list are aliases and fixed offsets that know no summer time.
@@ -25,8 +27,27 @@ PLACES = ("Africa/", "America/", "Antarctica/", "Asia/", "Atlantic/", "Australia
 
 
 class SignIn(auth_views.LoginView):
+    """Who was signed in here before goes on with the form that came too late."""
+
     template_name = "registration/login.html"
     redirect_authenticated_user = False
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**kwargs) | {"unsent": carried(self.request)}
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if isinstance(request.user, Person) and "username" not in request.POST:
+            # Signed in by another tab, as by single sign-on.
+            return self._unsent(request.user) or redirect(self.get_success_url())
+        return super().post(request, *args, **kwargs)
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        answer = super().form_valid(form)
+        return self._unsent(form.get_user()) or answer
+
+    def _unsent(self, person: Person) -> HttpResponse | None:
+        unsent = unsent_of(self.request.POST.get("unsent", ""), person)
+        return None if unsent is None else render(self.request, "account/unsent.html", {"unsent": unsent})
 
 
 class SignOut(auth_views.LogoutView):
@@ -34,6 +55,11 @@ class SignOut(auth_views.LogoutView):
 
     template_name = "registration/logged_out.html"
     next_page = None
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        answer = super().post(request, *args, **kwargs)
+        forget(answer)
+        return answer
 
 
 @require_safe

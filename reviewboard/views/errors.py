@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.views.decorators.csrf import requires_csrf_token
 
-from reviewboard.typed import typed_fields, typed_text
+from reviewboard.typed import typed_text, whole_fields
 
 log = structlog.get_logger(__name__)
 
@@ -46,7 +46,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     have his form sent by a person's click.
     """
     log.warning("csrf_failure", reason=reason, path=request.path)
-    fields = typed_fields(request)
+    fields = whole_fields(request) or []
     can_resend = bool(fields) and _came_from_here(request)
     context = {
         "can_resend": can_resend,

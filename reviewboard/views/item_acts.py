@@ -34,7 +34,7 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
     item = item_to_decide(request, pk)
     form = DecideForm(request.POST, item=item)
     if not form.is_valid():
-        return _again(request, pk, form)
+        return _again(request, pk, form) if "key" in request.POST else _lost(request, pk, form)
     data = form.cleaned_data
     try:
         resolved = people.resolve(
@@ -104,7 +104,7 @@ def requeue(request: HttpRequest, pk: int) -> HttpResponse:
     item = item_of_right(request, pk, "requeue_item", "decide_item")
     form = RequeueForm(request.POST, auto_id="id_requeue_%s")
     if not form.is_valid():
-        return refused(request, pk, status=422, changed={"requeue_form": form})
+        return refused(request, pk, status=422, changed={"requeue_form": form}, typed=form.data.get("reason", ""))
     now = DATABASE_CLOCK.now()
     resolved = people.resolve_requeue(
         form.token(pk),
@@ -133,6 +133,8 @@ def _not_requeued(request: HttpRequest, pk: int, resolved: Resolved, reason: str
 def extend(request: HttpRequest, pk: int) -> HttpResponse:
     """Only the time is swapped, so that nothing typed is touched; without JavaScript the page comes back with it."""
     held = _hold(request, pk, people.extend)
+    if held is None and not wants_partial(request):
+        return _lost(request, pk, DecideForm(request.POST, item=item_to_decide(request, pk)))
     status = 200 if held is not None and held.outcome == HoldingOutcome.EXTENDED else 409
     if wants_partial(request):
         return time_left(request, pk, status=status)

@@ -38,7 +38,7 @@ def _pass_on(request: HttpRequest, pk: int, name: str, verb: Callable[..., Held]
     item = item_to_decide(request, pk)
     form = PassForm(request.POST, auto_id=f"id_{name.removesuffix('_form')}_%s")
     if not form.is_valid():
-        return refused(request, pk, status=422, changed={name: form})
+        return refused(request, pk, status=422, changed={name: form}, typed=form.data.get("reason", ""))
     reason = form.cleaned_data["reason"]
     held = verb(form.token(pk), person=person_of(request), reason=reason, clock=DATABASE_CLOCK)
     if held.outcome == HoldingOutcome.STALE:
@@ -54,16 +54,16 @@ def hand_over(request: HttpRequest, pk: int) -> HttpResponse:
     item, person = item_to_decide(request, pk), person_of(request)
     form = HandOverForm(request.POST, person=person, item=item, auto_id="id_hand_over_%s")
     if not form.is_valid():
-        return refused(request, pk, status=422, changed={"hand_over_form": form})
+        return refused(request, pk, status=422, changed={"hand_over_form": form}, typed=form.data.get("reason", ""))
     to, reason = form.cleaned_data["to"], form.cleaned_data["reason"]
     try:
         held = people.hand_over(form.token(pk), person=person, to=to, reason=reason, clock=DATABASE_CLOCK)
     except InvalidRequest:
         form.add_error("to", _("%(name)s may not decide this item any more.") % {"name": to.get_username()})
-        return refused(request, pk, status=422, changed={"hand_over_form": form})
+        return refused(request, pk, status=422, changed={"hand_over_form": form}, typed=form.data.get("reason", ""))
     if held.outcome == HoldingOutcome.HANDS_FULL:
         form.add_error("to", _hands_full(to.get_username(), held.most_held or 0))
-        return refused(request, pk, status=422, changed={"hand_over_form": form})
+        return refused(request, pk, status=422, changed={"hand_over_form": form}, typed=form.data.get("reason", ""))
     if held.outcome != HoldingOutcome.HANDED_OVER:
         return refused(request, pk, status=409, typed=reason)
     request.session[KEPT_CLEAR] = keep_key(item)
