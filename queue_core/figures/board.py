@@ -19,7 +19,7 @@ SOON = timedelta(hours=1)
 #: A trend is told over at least this long, and over at most that, where ticks were missing.
 TREND_OVER, TREND_OVER_AT_MOST = timedelta(minutes=5), timedelta(minutes=15)
 #: So many of the oldest waiting are asked what their content does meanwhile: the dearest of the board's figures, since
-#: each is a look into the tickets. The lane's page looks into all of them.
+#: each is a look into the tickets. The lane's page looks into many more.
 EXPOSURE_SAMPLE = 25
 
 #: What the oldest waiting do meanwhile: lane, exposure. How many are asked is written into it: a plan for all values

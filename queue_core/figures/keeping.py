@@ -7,8 +7,8 @@ from queue_core.figures.samples import sample
 
 
 def keep(*, clock: Clock) -> None:
-    """Fold what was changed, and clear the way for pages; once a minute look at each lane, and let go what is too old."""
+    """Fold what was changed; once a minute look at each lane, and forget what is old; clear the way for pages."""
     fold()
-    walk_heads()
     if sample(clock=clock):
         forget(clock=clock)
+    walk_heads()
