@@ -135,11 +135,11 @@ ended AS MATERIALIZED (
     FROM holds)),
 closed AS (
   UPDATE queue_core_attempt a
-  SET ended_at = ended.now, is_committed = TRUE, outcome = ended.outcome, latency = ended.latency,
-      scores = ended.scores, cause = COALESCE(ended.cause, ''), detail = COALESCE(ended.detail, ''),
-      model = COALESCE(ended.model, ''), request_id = COALESCE(ended.request_id, ''), usage = ended.usage
-  FROM ended WHERE a.id = ended.attempt
-  RETURNING ended.job, ended.result, ended.now),
+  SET ended_at = e.now, is_committed = TRUE, outcome = e.outcome, latency = e.latency,
+      scores = e.scores, cause = COALESCE(e.cause, ''), detail = COALESCE(e.detail, ''),
+      model = COALESCE(e.model, ''), request_id = COALESCE(e.request_id, ''), usage = e.usage
+  FROM ended e WHERE a.id = e.attempt
+  RETURNING e.job, e.result, e.now),
 done AS (
   UPDATE queue_core_job j SET state = 'DONE', result = closed.result, finished_at = closed.now
   FROM closed WHERE j.id = closed.job),

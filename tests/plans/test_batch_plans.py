@@ -175,3 +175,10 @@ def test_every_statement_of_the_hot_path_is_looked_at() -> None:
         constants = {name for name in vars(module) if name.isupper() and not name.startswith("_")}
 
         assert constants - PARTS == set(statements), module.__name__
+
+
+def test_no_statement_of_the_hot_path_is_longer_than_what_psycopg_reads_once() -> None:
+    """Of a longer one it would look for the placeholders at each call."""
+    for module, statements in STATEMENTS.items():
+        for name in statements:
+            assert len(" ".join(getattr(module, name).split())) <= 4096, name
