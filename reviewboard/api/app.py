@@ -25,8 +25,7 @@ api = DescribedApi(
     version="1",
     description=DESCRIPTION,
     urls_namespace="api",
-    # No other host is asked for anything: not for a badge either.
-    docs=DocsPage(settings={"validatorUrl": None, "tryItOutEnabled": False, "persistAuthorization": False}),
+    docs=DocsPage(),
 )
 api.add_router("/tickets", tickets.router)
 api.add_router("/tickets", bulk.router)

@@ -4,11 +4,15 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from ninja import NinjaAPI, Swagger
+from ninja import NinjaAPI
+from ninja.openapi.docs import DocsBase
 from ninja.openapi.schema import OpenAPISchema
+from ninja.operation import Operation
 from pydantic import BaseModel
 
+from reviewboard.api.keys import Key
 from reviewboard.api.problems import CONTENT_TYPE
+from reviewboard.api.reference import operations, prose, shapes
 from reviewboard.api.schemas import ProblemOut
 
 #: What any call may be answered.
@@ -35,20 +39,43 @@ def _body(content: dict[str, Any]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-class DocsPage(Swagger):
-    """The description for people, in a page of our own: that of the package has no language, main part or way back."""
+class DocsPage(DocsBase):
+    """The description for people: a page of ours, to be read without a script and by ear."""
 
     def render_page(self, request: HttpRequest, api: NinjaAPI, **kwargs: Any) -> HttpResponse:
-        """Nobody tries calls out on it, so it carries no CSRF token."""
-        settings = {**self.settings, "url": self.get_openapi_url(api, kwargs)}
-        return render(request, "api/docs.html", {"swagger_settings": settings, "api": api})
+        document = api.get_openapi_schema(path_params=kwargs)
+        return render(
+            request,
+            "api/reference.html",
+            {
+                "title": document["info"]["title"],
+                "says": prose(document["info"]["description"]),
+                "operations": operations(document),
+                "shapes": shapes(document),
+                "machines": self.get_openapi_url(api, kwargs),
+            },
+        )
+
+
+class DescribedSchema(OpenAPISchema):
+    """Says of each call which scope its key needs, as OpenAPI 3.1 lets a role be named."""
+
+    def operation_security(self, operation: Operation) -> Any:
+        asked: list[dict[str, Any]] = super().operation_security(operation) or []
+        for one, auth in zip(asked, operation.auth_callbacks, strict=True):
+            if isinstance(auth, Key):
+                one[type(auth).__name__] = [auth.scope.value]
+        return asked
 
 
 class DescribedApi(NinjaAPI):
     """Says of failures that they are problem documents; ninja would call them plain JSON, as all that it makes."""
 
-    def get_openapi_schema(self, **asked: Any) -> OpenAPISchema:
-        document = super().get_openapi_schema(**asked)
+    def get_openapi_schema(
+        self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
+    ) -> OpenAPISchema:
+        prefix = self.get_root_path(path_params or {}) if path_prefix is None else path_prefix
+        document = DescribedSchema(self, prefix)
         for methods in document["paths"].values():
             for operation in methods.values():
                 for status, response in operation["responses"].items():
