@@ -25,6 +25,9 @@ MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 LONGEST_MARK = 4
+#: How packed files and workbooks begin: gzip, zip (as which .xlsx comes), old workbooks, bzip2, xz, zstd. None of them
+#: is text, and a million refused lines of one would say nothing of what is wrong.
+PACKED = (b"\x1f\x8b", b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"BZh", b"\xfd7zX", b"\x28\xb5\x2f\xfd")
 PIECE = 256 * 1024
 UNREADABLE = "queue_core.unreadable"
 
@@ -44,14 +47,22 @@ def as_utf8(stream: BinaryIO, encoding: str | None = None) -> tuple[BinaryIO, st
     """A file's text as UTF-8 without a byte-order mark, and the encoding that it was read by.
 
     `encoding` None: what the mark says, else UTF-8. A mark counts for more than a name, since it was put there by
-    whoever wrote the file. Raises ConfigurationFault for a name that is none.
+    whoever wrote the file. Raises ConfigurationFault for a name that is none, and for a file that is no text.
     """
     named = UTF_8 if encoding is None else _checked(encoding)
     head = stream.read(LONGEST_MARK)
+    _check_is_text(head, encoding)
     mark, found = next(((mark, name) for mark, name in MARKS if head.startswith(mark)), (b"", named))
     rest = _Rejoined(head.removeprefix(mark), stream)
     raw: io.RawIOBase = rest if found == UTF_8 else _Decoded(rest, found)
     return io.BufferedReader(raw, PIECE), found
+
+
+def _check_is_text(head: bytes, encoding: str | None) -> None:
+    if head.startswith(PACKED):
+        raise ConfigurationFault(_("The file is packed, or a workbook. Unpack it, or save it as “CSV UTF-8”."))
+    if encoding is None and not head.startswith(tuple(mark for mark, _name in MARKS)) and b"\x00" in head:
+        raise ConfigurationFault(_("The file is no UTF-8: its first characters hold NUL. Name its encoding."))
 
 
 def _checked(name: str) -> str:

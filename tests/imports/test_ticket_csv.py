@@ -1,5 +1,6 @@
 """Rows of CSV: found by their quotes, read by their header, bounded, and written again as they came."""
 
+import gzip
 import io
 import json
 import time
@@ -212,7 +213,8 @@ def test_a_row_of_a_hundred_thousand_lines_takes_no_longer_than_its_bytes() -> N
     columns, [row] = read(HEADER + b't1,v1,"' + b"\n" * 100_000 + b'",')
 
     assert len(columns.parse(row, now=NOW).evidence["text"]) == 100_000
-    assert time.monotonic() - began < 5
+    # A third of a second; line by line anew it would be an hour.
+    assert time.monotonic() - began < 20
 
 
 def test_another_encoding_is_read_by_its_name_and_what_is_none_of_it_refuses_its_row_alone() -> None:
@@ -229,6 +231,26 @@ def test_another_encoding_is_read_by_its_name_and_what_is_none_of_it_refuses_its
 def test_what_is_no_encoding_of_text_is_said(name: str) -> None:
     with pytest.raises(ConfigurationFault):
         as_utf8(io.BytesIO(b""), name)
+
+
+@pytest.mark.parametrize(
+    ("raw", "encoding", "said"),
+    [
+        (gzip.compress(b"ticket,evidence"), None, "packed"),
+        (b"PK\x03\x04\x14\x00", "cp1252", "workbook"),
+        ("ticket".encode("utf-16-le"), None, "NUL"),
+        (b"\x00t", None, "NUL"),
+    ],
+    ids=["gzip", "xlsx", "utf-16-without-a-mark", "nul"],
+)
+def test_a_file_that_is_no_text_is_refused_as_a_whole_and_said_imp_13(
+    raw: bytes, encoding: str | None, said: str
+) -> None:
+    with pytest.raises(ConfigurationFault, match=said):
+        as_utf8(io.BytesIO(raw), encoding)
+
+    assert as_utf8(io.BytesIO("ticket".encode("utf-16")))[0].read() == b"ticket"
+    assert as_utf8(io.BytesIO("ticket".encode("utf-16-le")), "utf-16-le")[0].read() == b"ticket"
 
 
 def test_another_encoding_is_read_in_pieces_that_may_end_within_a_character() -> None:
