@@ -47,7 +47,7 @@ def source_of(key: ApiKey, named: str | None) -> str:
         raise InvalidJob(_("This key is for the source “%(source)s”.") % {"source": key.source}, field="source")
     source = key.source or named
     if not source:
-        raise InvalidJob(_("The field is missing."), field="source")
+        raise InvalidJob(_("Name the source, or use a key that is for one source."), field="source")
     return source
 
 
