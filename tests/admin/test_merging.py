@@ -152,7 +152,8 @@ def test_no_form_of_a_person_carries_the_passwords_hash_nor_sets_an_older_one_ba
     }  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         # Between the reading of the row and its lock somebody sets another password.
-        patch.setattr("reviewboard.admin._lock_with_administrators", lambda person: _set_password(person, "second"))
+        lock = "reviewboard.person_form._lock_with_administrators"
+        patch.setattr(lock, lambda person: _set_password(person, "second"))
         assert admin.post(url, mine | {"email": "rita@example.org"}).status_code == 302
 
     rita.refresh_from_db()
