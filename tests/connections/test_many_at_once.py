@@ -46,15 +46,15 @@ def work(lane: Lane) -> float:
 def test_calls_are_made_at_once_up_to_the_cap_with_a_thread_for_none_of_them(model: RunningServer) -> None:
     lane = lane_at(model, cap=60)
     jobs = receive(lane, *["fine"] * 60)
-    model.set(latency=1.0)
+    model.set(latency=2.0)
     threads = threading.active_count()
 
     took = work(lane)
 
     assert Job.objects.filter(pk__in=[job.pk for job in jobs], result="APPROVED").count() == 60
     assert model.most_at_once > 50
-    # Sixty seconds of calls; generous for a machine that does much else.
-    assert took < 15
+    # Two minutes of calls; generous for a machine that does much else.
+    assert took < 30
     assert threading.active_count() <= threads + 2
 
 

@@ -140,7 +140,7 @@ def test_a_call_ends_in_time_whatever_its_consumer_does(receiver, behaviour) -> 
     found = post(receiver.url)
 
     assert found.outcome == TryOutcome.TIMEOUT
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 8
 
 
 def test_a_closed_port_is_unreachable() -> None:

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 UNITS = sorted(DEPLOY.glob("*.service"))
 PLACE = "/srv/reviewboard/"
-LIMIT = 60.0
+LIMIT = 100.0
 
 
 def commands(unit: str) -> list[list[str]]:

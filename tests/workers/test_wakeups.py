@@ -80,7 +80,7 @@ def test_a_broker_that_refuses_connections_keeps_no_caller_waiting(monkeypatch, 
         wakeups.wake(LANE)
 
     assert "no wake-up could be sent" in caplog.text
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 5
 
 
 @pytest.mark.django_db(transaction=True)
@@ -100,7 +100,7 @@ def test_a_broker_that_accepts_and_never_answers_keeps_neither_caller_nor_page_w
 
     assert "no wake-up could be sent" in caplog.text
     assert not is_there
-    assert time.monotonic() - started < 6
+    assert time.monotonic() - started < 15
 
 
 def test_a_lost_connection_is_tried_again_and_its_last_error_is_the_callers(db):
