@@ -102,5 +102,11 @@ def _in_schema(usual: Database, schema: str) -> Database:
 
 
 def _without_pool(usual: Database) -> Database:
-    """One session a process: a pool would open more than are measured, and keep those of the schema before."""
-    return usual | {"OPTIONS": {key: value for key, value in usual["OPTIONS"].items() if key != "pool"}}
+    """One session a process, kept: a pool would open more than are measured, and keep those of the schema before.
+
+    Without a pool Django would close it after each of Celery's tasks, which the site's tasks are not made to pay for.
+    """
+    return usual | {
+        "CONN_MAX_AGE": None,
+        "OPTIONS": {key: value for key, value in usual["OPTIONS"].items() if key != "pool"},
+    }
