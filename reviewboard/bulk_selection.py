@@ -1,7 +1,7 @@
 """Which jobs a bulk act was asked for: rows ticked in a list, or all that its filter finds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db.models import QuerySet
@@ -18,15 +18,19 @@ from reviewboard.views.jobs import filtered
 
 #: Rows of one page; no list shows as many.
 MOST_TICKED = 500
+#: Of a filter: an id has at most 200 characters, each of which may be twelve in an address.
+MOST_QUERY = 4_000
 
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """`what` is kept beside the act; `back` is the list that it was asked for from."""
+    """`what` is kept beside the act; `back` is the list that it was asked for from. `is_as_sent`: the filter has all
+    that was sent of it."""
 
     jobs: QuerySet[Job]
     what: dict[str, Any]
     back: str
+    is_as_sent: bool = True
     is_empty: bool = False
 
 
@@ -35,11 +39,11 @@ def selected(request: HttpRequest) -> Selected:
     source = request.POST.get("from", "")
     if source not in KINDS:
         raise Http404
-    query = QueryDict(request.POST.get("filter", "")[:2_000])
+    query = QueryDict(request.POST.get("filter", "")[:MOST_QUERY])
     lanes = list(people.on_lanes_of(Lane.objects.all(), _person(request), "view_board", field="pk"))
     found = _of_desk(query, lanes) if source == DESK else _of_jobs(query, lanes)
     if "all" in request.POST:
-        return found
+        return found if found.is_as_sent else replace(found, jobs=Job.objects.none())
     ids = _ids(request.POST.getlist("row"))
     rows = found.jobs.filter(pk__in=ids) if source == JOBS else found.jobs.filter(items__in=ids)
     return Selected(rows, found.what | {"ticked": len(ids)}, found.back, is_empty=not ids)
@@ -52,14 +56,18 @@ def _of_desk(query: QueryDict, lanes: list[Lane]) -> Selected:
         items = items.filter(kind=chosen.kind)
         items = items.filter(cause=chosen.cause) if chosen.cause else items
     jobs = Job.objects.filter(pk__in=items.order_by().values("job_id"))
-    return Selected(jobs, {"list": DESK, "filter": chosen.query()}, chosen.url(reverse("desk")))
+    return Selected(
+        jobs, {"list": DESK, "filter": chosen.query()}, chosen.url(reverse("desk")), chosen.takes_all(query)
+    )
 
 
 def _of_jobs(query: QueryDict, lanes: list[Lane]) -> Selected:
     layers = [layer for layer in where.Layer if layer != where.Layer.DELIVERY]
     chosen = JobsFilter.read(query, lanes=[lane.name for lane in lanes], layers=layers)
     jobs = filtered(chosen, lanes, DATABASE_CLOCK.now())
-    return Selected(jobs, {"list": JOBS, "filter": chosen.query()}, chosen.url(reverse("jobs")))
+    return Selected(
+        jobs, {"list": JOBS, "filter": chosen.query()}, chosen.url(reverse("jobs")), chosen.takes_all(query)
+    )
 
 
 def _ids(sent: Sequence[str]) -> list[int]:

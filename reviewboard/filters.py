@@ -1,4 +1,5 @@
-"""What a list is filtered by: parameters in, a query and links out. What is no value of a filter is left out."""
+"""What a list is filtered by: parameters in, a query and links out. What is no value of a filter is left out of a list,
+which shows so; an act on all that a filter finds asks `takes_all` first, and is about nothing otherwise."""
 
 import hashlib
 from collections.abc import Collection
@@ -33,6 +34,11 @@ class _Filter:
     @property
     def hash(self) -> str:
         return hashlib.sha256(self.query().encode()).hexdigest()[:12]
+
+    def takes_all(self, query: QueryDict) -> bool:
+        """Whether each value that was sent is one of this filter. Without one that is gone, as the name of a lane or an
+        endpoint that was renamed meanwhile, it finds more than its reader saw."""
+        return all(getattr(self, field.name) or not query.get(field.name, "").strip() for field in fields(self))
 
     def query(self, **changed: str) -> str:
         """The query string of this filter, or of one that differs in `changed`. The page is not part of it."""

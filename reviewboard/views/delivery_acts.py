@@ -104,7 +104,7 @@ def replay_one(request: HttpRequest, pk: int) -> HttpResponse:
 def replay_many(request: HttpRequest) -> HttpResponse:
     """The filter's deliveries that can be sent again: first how many, then the act, on those that were counted."""
     chosen = DeliveriesFilter.read(request.GET, endpoints=endpoint_names(request))
-    found = filtered(request, chosen)
+    found = filtered(request, chosen) if chosen.takes_all(request.GET) else Delivery.objects.none()
     if request.method == "POST":
         replayed = relay.replay(
             found,

@@ -26,6 +26,8 @@ from reviewboard.views.lane_acts import CONFLICT, UNPROCESSABLE, add_fault, done
 from reviewboard.views.permits import needs, person_of
 
 TEMPLATE = "lane/recall.html"
+#: Of a number of a row that can be.
+MOST_DIGITS = 18
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -101,7 +103,8 @@ def accept_run(request: HttpRequest, name: str) -> HttpResponse:
     """Let the decisions go out that an ended run kept back."""
     lane = lane_to_raise(request, name)
     sent = request.POST.get("accept-run", "")
-    form = AcceptForm(request.POST, run_id=int(sent) if sent.isascii() and sent.isdecimal() else 0, shown=0)
+    is_number = sent.isascii() and sent.isdecimal() and len(sent) <= MOST_DIGITS
+    form = AcceptForm(request.POST, run_id=int(sent) if is_number else 0, shown=0)
     if not form.is_valid():
         return answer_with_lane(request, name, status=UNPROCESSABLE, bound={"accept_form": form})
     fields = form.cleaned_data

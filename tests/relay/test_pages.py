@@ -199,6 +199,19 @@ class TestActs:
         assert "3 messages are sent again, with the same ids." in shown
         assert Delivery.objects.filter(state="pending").count() == 3
 
+    def test_of_an_endpoint_that_was_renamed_meanwhile_nothing_is_sent_again_adm_04(
+        self, signed_in, shop, receiver, clock
+    ) -> None:
+        """And above all not the messages of all the others."""
+        done_job(make_lane())
+        deliver(shop, clock)
+        url = f"{reverse('deliveries_replay')}?endpoint=shop"
+        up_to = signed_in.get(url).context["up_to"]
+        Endpoint.objects.update(name="store")
+
+        assert "Nothing was sent again" in text(signed_in.post(url, {"up_to": up_to}, follow=True))
+        assert not Delivery.objects.filter(state="pending").exists()
+
 
 class TestAdmin:
     @pytest.fixture
