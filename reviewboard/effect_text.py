@@ -7,10 +7,14 @@ from queue_core.figures import Effects
 from reviewboard.templatetags.board import count_capped
 
 
-def of_run(effects: Effects) -> tuple[str, ...]:
-    """For a lane's page. One sentence where there is nothing to tell."""
+def of_run(effects: Effects, *, is_over: bool = False) -> tuple[str, ...]:
+    """For a lane's page: of its run, or of its last one. One sentence where there is nothing to tell."""
     lines = _lines(effects)
-    return lines or (_("In this run every call was heard, and no answer came late or stale."),)
+    if lines:
+        return lines
+    if is_over:
+        return (_("In the last run every call was heard, and no answer came late or stale."),)
+    return (_("In this run every call was heard, and no answer came late or stale."),)
 
 
 def of_job(effects: Effects) -> tuple[str, ...]:

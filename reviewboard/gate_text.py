@@ -18,8 +18,10 @@ def gate_rows(reading: GateReading | None) -> list[GateRow]:
 
 def notes(reading: GateReading | None, *, has_known_answers: bool) -> list[Text]:
     """What the second half rests on, and from when on the rest of it is judged. `has_known_answers`: the lane, now."""
-    if reading is None or reading.run is None:
+    if reading is None:
         return []
+    if reading.run is None:
+        return [_known_later(has_known_answers=has_known_answers)]
     run, lines = reading.run, {line.figure: line for line in reading.lines if line.is_rightly}
     found: list[Text] = []
     if not lines:

@@ -242,9 +242,10 @@ def attempts_line(reading: GateReading | None) -> str:
     }
 
 
-def effect_lines(leases: Leases | None) -> tuple[str, ...]:
-    """What of this run nobody knows, and what of it was refused."""
-    return effect_text.of_run(leases.effects) if leases is not None else ()
+def effect_lines(lane: Lane, leases: Leases | None) -> tuple[str, ...]:
+    """What of the lane's run, or of its last one, nobody knows, and what was refused. Nothing where none ever ran."""
+    has_run = lane.run is not None or (lane.hold is not None and lane.hold.run_id is not None)
+    return effect_text.of_run(leases.effects, is_over=lane.run is None) if leases is not None and has_run else ()
 
 
 def rest_line(leases: Leases | None) -> str:

@@ -97,7 +97,7 @@ def live_context(request: HttpRequest, reading: LaneReading, *, is_broker_there:
         "forecast_kept_from": reading.forecast.kept_from,
         "leases": reading.leases.value,
         "leases_kept_from": reading.leases.kept_from,
-        "effect_lines": lane_page.effect_lines(reading.leases.value),
+        "effect_lines": lane_page.effect_lines(lane, reading.leases.value),
         "rest_line": lane_page.rest_line(reading.leases.value),
     }
     return {"nav": "board", "lane": reading.lane, "live_facts": tuple(live.items()), **live}
