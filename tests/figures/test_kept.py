@@ -6,13 +6,15 @@ from random import Random
 import pytest
 from django.db import connection, transaction
 
-from queue_core import contract, figures, tally
+from queue_core import at_once, contract, figures, tally
 from queue_core.contract import Ending
 from queue_core.figures import recount
 from queue_core.figures.folding import LOCK
+from queue_core.figures.heads import walk_heads
 from queue_core.figures.rebuilding import rebuild
 from queue_core.models import FigureChange, Job, Lane, LaneMinute, LaneTotal, WaitingDue
 from queue_core.states import AttemptOutcome
+from queue_core.where import FACTS, Cause, facts_of, facts_params, lanes_to_read
 from tests.factories import T0, at, claim, clock, done_job, leased_job, make_lane, new_ticket, waiting_job
 from tests.ledger.stories import Story
 
@@ -213,3 +215,26 @@ def test_a_fold_beside_another_does_nothing_and_waits_for_nobody() -> None:
     assert figures.fold() == 1
     assert figures.fold() == 0
     assert figures.totals([lane.pk])[lane.pk]["WAITING"] == 1
+
+
+def test_the_tick_walks_to_what_waits_first_and_to_what_runs_first() -> None:
+    running, held = make_lane(), make_lane(cap=None)
+    leased_job(running)
+    assert walk_heads() == (0, 1)
+    waiting_job(running)
+    waiting_job(held)
+
+    assert walk_heads() == (1, 1), "a lane on hold has nothing to step over"
+
+
+@pytest.mark.parametrize(("rate", "is_counted"), [(1, True), (2, False)])
+def test_claims_are_counted_row_by_row_only_where_the_rate_may_be_full(rate: int, is_counted: bool) -> None:
+    lane = make_lane(run={"rate": rate})
+    claim(waiting_job(lane), when=10)
+    [lane] = lanes_to_read(Lane.objects.filter(pk=lane.pk))
+
+    told = at_once.tell(FACTS, facts_params([lane], now=at(20)))
+
+    assert bool(told.get("grants")) is is_counted
+    limit = facts_of([lane], now=at(20))[lane.pk].limit
+    assert (limit is not None and limit.cause == Cause.RATE) is is_counted
