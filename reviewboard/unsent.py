@@ -94,12 +94,12 @@ class UnsentMiddleware:
         """The sign-in page in place of an act that nobody is signed in for, with what was typed."""
         if request.method != "POST" or request.user.is_authenticated or wants_partial(request):
             return None
-        match = request.resolver_match
-        fields = whole_fields(request) if match is not None and match.view_name not in OPEN else None
-        who = request.COOKIES.get(COOKIE, "")
-        if not who or not any(name not in NOT_TYPED for name, _value in fields or ()):
+        who, match = request.COOKIES.get(COOKIE, ""), request.resolver_match
+        if not who or match is None or match.view_name in OPEN:
             return None
-        return _sign_in_first(request, fields or [], who)
+        fields = whole_fields(request) or []
+        is_typed = any(name not in NOT_TYPED for name, _value in fields)
+        return _sign_in_first(request, fields, who) if is_typed else None
 
 
 def forget(response: HttpResponse) -> None:
