@@ -58,6 +58,7 @@ ACTS: dict[str, Text] = {
     "ticket.preservation_lifted": _("lifted a preservation hold"),
     "ticket.erased": _("erased a ticket's content"),
     "ticket.erase_refused": _("was refused to erase content that is kept"),
+    "act.denied": _("tried an act without the right to it"),
     "person.signed_in": _("signed in"),
     "person.linked": _("linked a person's account with single sign-on"),
     "person.added": _("added a person"),

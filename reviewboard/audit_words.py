@@ -55,6 +55,7 @@ FIELDS: dict[str, Text] = {
     "rejected": lazy("rejected"),
     "restricted": lazy("restricted"),
     "revision": lazy("revision"),
+    "right": lazy("right that is missing"),
     "roles": lazy("roles"),
     "rules": lazy("rules"),
     "run": lazy("number of the stage run"),
@@ -144,7 +145,7 @@ def _of_text(kind: str, name: str, stored: str, column: "models.Field[Any, Any] 
             local = timezone.localtime(at)
             return f"{formats.date_format(local, 'Y-m-d H:i:s')} {zone_label(local)}"
     labels = dict(column.flatchoices) if column is not None and column.choices else {}
-    return str(labels.get(stored, stored))
+    return str((_rights() if name == "right" else labels).get(stored, stored))
 
 
 def changed_stages(before: Iterable[dict[str, Any]], after: Iterable[dict[str, Any]]) -> dict[str, tuple[Any, Any]]:
@@ -173,6 +174,12 @@ def _column(kind: str, name: str) -> "models.Field[Any, Any] | None":
     except FieldDoesNotExist:
         return None
     return found if isinstance(found, models.Field) else None
+
+
+@cache
+def _rights() -> dict[str, Text]:
+    """What each right is for, by its code."""
+    return {code: label for model in _models().values() for code, label in model._meta.permissions}
 
 
 @cache

@@ -1,4 +1,5 @@
-"""Getters with the permission in their names. Unknown and forbidden are the same answer: it does not exist here.
+"""Getters with the permission in their names. Unknown and forbidden are the same answer: it does not exist here. That
+somebody tried to act on what is there is on record all the same.
 
 A permission may be everywhere or on named lanes: each getter asks about the lane of the very row that it returns.
 """
@@ -8,7 +9,8 @@ from collections.abc import Iterable
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest
 
-from queue_core import people, ramp, relay, where
+from queue_core import audit, people, ramp, relay, where
+from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Decision, Delivery, Endpoint, Item, Job, Lane, Outage
 from queue_core.rights import may_on_each
 from reviewboard.models import Person
@@ -83,10 +85,7 @@ def job_to_move(request: HttpRequest, pk: int) -> Job:
 
 def job_to_pull(request: HttpRequest, pk: int) -> Job:
     """A job that one may take out of the machine's hands, and decide."""
-    found = _job(request, pk, "pull_job")
-    if not may(request, "decide_item", found.lane_id):
-        raise Http404
-    return found
+    return _job(request, pk, "pull_job", "decide_item")
 
 
 def item_to_decide(request: HttpRequest, pk: int) -> Item:
@@ -97,18 +96,12 @@ def item_to_decide(request: HttpRequest, pk: int) -> Item:
 def item_of_right(request: HttpRequest, pk: int, *permissions: str) -> Item:
     """An item on whose lane the reader has each of these permissions."""
     rows = Item.objects.select_related("ticket", "lane", "job__evidence", "taken_by")
-    found = rows.filter(pk=pk).first()
-    if found is None or not all(may(request, permission, found.lane_id) for permission in permissions):
-        raise Http404
-    return found
+    return _on_its_lane(request, rows.filter(pk=pk).first(), *permissions)
 
 
 def decision_to_correct(request: HttpRequest, pk: int) -> Decision:
     """A decision that one may look at anew as a lead."""
-    found = Decision.objects.filter(pk=pk).first()
-    if found is None or not may(request, "lead_desk", found.lane_id):
-        raise Http404
-    return found
+    return _on_its_lane(request, Decision.objects.filter(pk=pk).first(), "lead_desk")
 
 
 def job_to_appeal(request: HttpRequest, pk: int) -> Job:
@@ -142,16 +135,13 @@ def may_keep_outage(request: HttpRequest, outage: Outage) -> bool:
 
 def delivery_to_manage(request: HttpRequest, pk: int) -> Delivery:
     rows = Delivery.objects.select_related("message", "endpoint", "ticket", "lane")
-    found = rows.filter(pk=pk).first()
-    if found is None or not may(request, "manage_deliveries", found.lane_id):
-        raise Http404
-    return found
+    return _on_its_lane(request, rows.filter(pk=pk).first(), "manage_deliveries")
 
 
 def endpoint_to_manage(request: HttpRequest, pk: int) -> Endpoint:
     found = Endpoint.objects.filter(pk=pk).first()
     if found is None or not relay.is_of(person_of(request), found):
-        raise Http404
+        raise not_there(request, found, "manage_deliveries")
     return found
 
 
@@ -176,23 +166,42 @@ def named(lanes: Iterable[Lane]) -> list[str]:
 def _lane(request: HttpRequest, name: str, permission: str) -> Lane:
     lane = where.lanes_to_read().select_related("run__raised_by", "hold__run").filter(name=name).first()
     if lane is None or not may(request, permission, lane):
-        raise Http404
+        raise not_there(request, lane, permission, lane)
     return lane
 
 
-def _job(request: HttpRequest, pk: int, permission: str) -> Job:
-    found = Job.objects.select_related("ticket", "lane", "evidence").filter(pk=pk).first()
-    if found is None or not may(request, permission, found.lane_id):
+def _job(request: HttpRequest, pk: int, *permissions: str) -> Job:
+    rows = Job.objects.select_related("ticket", "lane", "evidence")
+    return _on_its_lane(request, rows.filter(pk=pk).first(), *permissions)
+
+
+def _on_its_lane[M: (Job, Item, Decision, Delivery)](request: HttpRequest, row: M | None, *permissions: str) -> M:
+    """The row, if the reader has each of these permissions on its lane."""
+    if row is None:
         raise Http404
-    return found
+    for permission in permissions:
+        if not may(request, permission, row.lane_id):
+            raise not_there(request, row, permission, row.lane)
+    return row
 
 
 def _outage(request: HttpRequest, pk: int, permission: str) -> Outage:
     rows = Outage.objects.select_related("connection", "opened_by", "closed_by", "lead_on_duty")
     found = rows.filter(pk=pk).first()
     if found is None or not may_on_each(person_of(request), permission, ramp.lanes_of_connection(found.connection_id)):
-        raise Http404
+        raise not_there(request, found, permission)
     return found
+
+
+def not_there(request: HttpRequest, row: Model | None, permission: str, lane: Lane | None = None) -> Http404:
+    """The answer about a row that one has no permission for, which is the one about a row that does not exist.
+
+    Where it is there and the request was to do something, the audit says who tried and what they lack.
+    """
+    if row is not None and request.method not in ("GET", "HEAD"):
+        now, person = DATABASE_CLOCK.now(), person_of(request)
+        audit.record("act.denied", now=now, actor=person, subject=row, lane=lane, after={"right": permission})
+    return Http404()
 
 
 def _somewhere(request: HttpRequest, permission: str) -> Person:

@@ -12,7 +12,7 @@ from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import AlertEpisode
 from reviewboard import alert_text
 from reviewboard.shapes import Conflict
-from reviewboard.views.access import lane_ids_seen, may_somewhere, seen
+from reviewboard.views.access import lane_ids_seen, may_somewhere, not_there, seen
 from reviewboard.views.permits import needs, person_of
 
 CONFLICT = 409
@@ -28,8 +28,10 @@ def alerts(request: HttpRequest) -> HttpResponse:
 @require_POST
 @needs("hold_lane")
 def acknowledge(request: HttpRequest, pk: int) -> HttpResponse:
-    if not seen(request, AlertEpisode.objects.filter(pk=pk), "hold_lane").exists():
-        raise Http404
+    found = AlertEpisode.objects.select_related("lane").filter(pk=pk)
+    if not seen(request, found, "hold_lane").exists():
+        row = found.first()
+        raise not_there(request, row, "hold_lane", row.lane if row is not None else None)
     try:
         acted = alerting.acknowledge(pk, person=person_of(request), clock=DATABASE_CLOCK)
     except AlertEpisode.DoesNotExist as error:

@@ -22,7 +22,7 @@ from queue_core.people.keeping import LiftOutcome
 from queue_core.people.restricting import LiftRestrictionOutcome
 from reviewboard.keeping_forms import EraseForm, LiftForm, PreserveForm, ReportForm
 from reviewboard.shapes import Conflict
-from reviewboard.views.access import may
+from reviewboard.views.access import may, not_there
 from reviewboard.views.permits import needs, person_of
 
 TEMPLATE = "keeping/keeping.html"
@@ -80,8 +80,10 @@ def lift(request: HttpRequest, pk: int, hold: int) -> HttpResponse:
 @needs(RESTRICTED)
 def lift_restriction(request: HttpRequest, pk: int, evidence: int) -> HttpResponse:
     ticket, form = _ticket(request, pk, RESTRICTED), LiftForm(request.POST)
-    may_lift = all(may(request, right, ticket.lane_id) for right in restricting.LIFTING)
-    if not may_lift or not Evidence.objects.filter(pk=evidence, ticket=ticket).exists():
+    missing = [right for right in restricting.LIFTING if not may(request, right, ticket.lane_id)]
+    if missing:
+        raise not_there(request, ticket, missing[0], ticket.lane)
+    if not Evidence.objects.filter(pk=evidence, ticket=ticket).exists():
         raise Http404
     if not form.is_valid():
         return _answer(request, ticket, status=UNPROCESSABLE, unrestrict_form=form, unrestricting=evidence)
@@ -144,7 +146,7 @@ def _ticket(request: HttpRequest, pk: int, *any_of: str) -> Ticket:
     """A ticket on whose lane the reader has one of these permissions."""
     found = Ticket.objects.select_related("lane").filter(pk=pk).first()
     if found is None or not any(may(request, permission, found.lane_id) for permission in any_of):
-        raise Http404
+        raise not_there(request, found, any_of[0], found.lane if found is not None else None)
     return found
 
 

@@ -77,6 +77,8 @@ def test_each_value_is_shown_as_its_field_has_it_and_none_as_code():
         ("title", "", "Posts"),
         ("two persons raise a stage", "no", "yes"),
     ]
+    right = {"right": "hold_lane"}
+    assert changes("item", None, right) == [("right that is missing", None, "May put a lane on hold")]
     was, now = {"lanes": [], "kinds": ["decision"]}, {"lanes": [4, 9], "kinds": []}
     assert changes("endpoint", was, now, lanes={4: "Posts"}) == [
         ("lanes", "all lanes", "Posts, 9"),

@@ -13,7 +13,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from queue_core import roles
 from queue_core.errors import CallerError, NotPermitted
-from queue_core.models import LaneRole
+from queue_core.models import AuditEntry, LaneRole
 from reviewboard.models import Person
 from tests.roles.matrix import ALL, ELSEWHERE, MATRIX, ON, OPEN, OWN, SIGNED_IN, SOMEWHERE, Entry
 from tests.roles.printed import as_markdown
@@ -104,6 +104,31 @@ def test_all_roles_on_one_lane_open_nothing_of_another_mod_10(scene: Scene) -> N
 
     assert differing(client, scene, rights, is_there=True) == {}
     assert differing(client, other, rights, is_there=False) == {}
+
+
+def test_a_try_to_act_on_a_row_of_another_lane_is_on_record_and_a_look_is_not_mod_10(scene: Scene) -> None:
+    other = make_scene(with_role(roles.LEAD))
+    somebody, client = with_role(roles.LEAD, scene.lane), Client()
+    client.force_login(somebody)
+    tried = {
+        "item_decide": (other.item, "decide_item"),
+        "job_move_deadline": (other.job, "move_deadlines"),
+        "outage_note": (other.outage, "manage_outage"),
+        "alert_acknowledge": (other.alert, "hold_lane"),
+        "endpoint_disable": (other.endpoint, "manage_deliveries"),
+    }
+
+    looks = [client.get(reverse(name, args=[row.pk])) for name, row in (("item", other.item), ("job", other.job))]
+    acts = [client.post(reverse(name, args=[row.pk])) for name, (row, _right) in tried.items()]
+    acts += [client.post(reverse("lane_hold", args=[other.lane.name])), client.post(reverse("item_decide", args=[0]))]
+
+    assert {answer.status_code for answer in [*looks, *acts]} == {404}
+    denied = AuditEntry.objects.filter(act="act.denied").order_by("pk")
+    assert [(one.actor_name, one.subject_type, one.subject_id, one.after) for one in denied] == [
+        (somebody.username, row._meta.model_name, str(row.pk), {"right": right})
+        for row, right in [*tried.values(), (other.lane, "hold_lane")]
+    ]
+    assert {one.lane for one in denied} == {other.lane, None}, "an outage and an endpoint are of no lane"
 
 
 def test_a_stranger_is_led_to_sign_in_from_every_address_but_the_open_ones(scene: Scene) -> None:
