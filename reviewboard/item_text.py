@@ -51,7 +51,7 @@ WHY_AGAIN = {
         "decide otherwise, a lead decides; until then the first decision stands."
     ),
     ItemKind.DISAGREEMENT: gettext_lazy(
-        "Two people decided this differently. The first decision stands until you decide."
+        "Two people decided this differently. The first decision stands until a third one decides."
     ),
     ItemKind.CORRECTION: gettext_lazy(
         "You look anew at a decision in force. It stands until you decide, and stays on record afterwards."
