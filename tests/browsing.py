@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
 from playwright.sync_api import Browser, Page, expect
@@ -17,6 +18,16 @@ AXE_RULES = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
     "resultTypes": ["violations"],
 }
+#: Width and scheme. In CI the pages of a test take these two by turns: the same rules in the same colours, and what a
+#: page may get wrong shows in one of them. All four on every page for those who ask.
+LOOKS = [
+    pytest.param([(1280, "light"), (390, "dark")], id="by turns"),
+    *[
+        pytest.param([(width, scheme)], id=f"{width}-{scheme}", marks=pytest.mark.long)
+        for width in (1280, 390)
+        for scheme in ("light", "dark")
+    ],
+]
 #: What htmx says of a request that was out when its page was left or an act took its place, which is nobody's fault.
 #: Nothing real hides behind it: a request that failed has a line of the browser's own beside it, the first of REFUSALS.
 CUT_SHORT = ("htmx:afterRequest", "htmx:sendAbort", "htmx:sendError")
@@ -62,6 +73,13 @@ def signed_in(client: Any, who: Any, site: str) -> list[dict[str, str]]:
     client.force_login(who)
     sent = client.cookies[settings.SESSION_COOKIE_NAME]
     return [{"name": settings.SESSION_COOKIE_NAME, "value": sent.value, "url": site}]
+
+
+def open_as(page: Page, path: str, width: int, scheme: Any) -> None:
+    """The address in a window so wide, for eyes that like it light or dark."""
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 844})
+    page.goto(path)
 
 
 def look(page: Page, name: str) -> None:

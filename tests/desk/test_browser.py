@@ -1,6 +1,7 @@
 """What only a browser shows: an item decided by the keyboard alone, lost with the text kept, and axe on every page."""
 
 from datetime import timedelta
+from itertools import cycle
 
 import pytest
 from django.contrib.sessions.models import Session
@@ -10,7 +11,7 @@ from playwright.sync_api import expect
 from queue_core import people
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Assignment, Decision, Item, ItemPass, Message
-from tests.browsing import look, signed_in
+from tests.browsing import LOOKS, look, open_as, signed_in
 from tests.desk.backlog import dead_now, make_live_lane, manual_now, now, waiting_now
 from tests.people.cast import LEAD, item_of, leo, person, rita
 
@@ -302,21 +303,13 @@ def pages_of(lane, item, dead, opened):
     }
 
 
-@pytest.mark.parametrize(
-    ("width", "scheme"),
-    [
-        (1280, "light"),
-        (390, "dark"),
-        # The same rules in the same colours: what a page may get wrong shows in one of the two above.
-        pytest.param(1280, "dark", marks=pytest.mark.long),
-        pytest.param(390, "light", marks=pytest.mark.long),
-    ],
-)
-def test_axe_finds_nothing_and_no_page_scrolls_sideways(open_page, scheme, width):
+@pytest.mark.parametrize("looks", LOOKS)
+def test_axe_finds_nothing_and_no_page_scrolls_sideways(open_page, looks):
     who = person("rita", *LEAD, "lead_desk", "view_person_figures", "appeal_decision")
-    page = open_page(reverse("desk"), who, color_scheme=scheme, viewport={"width": width, "height": 844})
+    page = open_page(reverse("desk"), who)
     look(page, "desk-empty")
     lane, item, dead = full_house(who)
-    for name, path in pages_of(lane, item, dead, led(lane, who)).items():
-        page.goto(path)
+    paths = pages_of(lane, item, dead, led(lane, who))
+    for (name, path), (width, scheme) in zip(paths.items(), cycle(looks), strict=False):
+        open_as(page, path, width, scheme)
         look(page, name)

@@ -1,6 +1,7 @@
 """Raise and hold as a lead does it, in a real browser; the looks of board and lane by axe."""
 
 from datetime import timedelta
+from itertools import cycle
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -9,7 +10,7 @@ from queue_core import contract, hold, roles
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Decision, Item, KnownAnswer, KnownReply, Lane, LaneMinute, Message, Outage, Stage
 from tests.board.scene import a_lane, break_down, fill, judged, run_some, start, work, workers_seen
-from tests.browsing import REFUSALS, look, pages, signed_in, stands_within_the_window
+from tests.browsing import LOOKS, REFUSALS, look, open_as, pages, signed_in, stands_within_the_window
 from tests.factories import make_run
 from tests.lane.test_policy_and_outage import another_version
 
@@ -207,18 +208,23 @@ def full_scene(leo, cast) -> None:
     judged(calm)
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
-def test_axe_finds_nothing_and_nothing_scrolls_sideways(open_page, leo, cast, scheme) -> None:
+@pytest.mark.parametrize("looks", LOOKS)
+def test_axe_finds_nothing_and_nothing_scrolls_sideways(open_page, leo, cast, looks) -> None:
     full_scene(leo, cast)
+    lanes = [f"/lanes/{name}/" for name in ("posts", "reviews", "images", "comments")]
     outages = ["/outages/", f"/outages/{Outage.objects.get().pk}/"]
-    page = open_page("/", color_scheme=scheme)
-    for path in ["/", "/lanes/posts/", "/lanes/reviews/", "/lanes/images/", "/lanes/comments/", *outages]:
-        page.goto(path)
+    page = open_page("about:blank")
+    for path, (width, scheme) in zip(["/", *lanes, *outages], cycle(looks), strict=False):
+        open_as(page, path, width, scheme)
         page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
-        for width in (1280, 390, 320):
-            page.set_viewport_size({"width": width, "height": 844})
-            name = path.strip("/").replace("/", "-") or "board"
-            stands_within_the_window(page, name) if width == 320 else look(page, name)
+        look(page, named(path))
+        for narrow in (390, 320):
+            page.set_viewport_size({"width": narrow, "height": 844})
+            stands_within_the_window(page, named(path))
+
+
+def named(path: str) -> str:
+    return path.partition("?")[0].strip("/").replace("/", "-") or "board"
 
 
 def wrong_scene(leo, cast) -> Lane:
@@ -270,7 +276,5 @@ def test_a_lead_reads_both_halves_of_the_gate_and_recalls_what_was_kept_back(ope
 
 
 def look_at(page: Page, path: str, scheme: str, width: int) -> None:
-    page.emulate_media(color_scheme=scheme)
-    page.set_viewport_size({"width": width, "height": 844})
-    page.goto(path)
-    look(page, path.strip("/").partition("?")[0].replace("/", "-"))
+    open_as(page, path, width, scheme)
+    look(page, named(path))

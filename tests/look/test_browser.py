@@ -2,11 +2,12 @@
 
 import json
 import re
+from itertools import cycle
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browsing import REFUSALS, look, pages, signed_in, stands_within_the_window
+from tests.browsing import LOOKS, REFUSALS, look, open_as, pages, signed_in, stands_within_the_window
 from tests.look.gallery import HOSTILE
 from tests.look.living import STEERING, steer_anew
 
@@ -55,20 +56,11 @@ def poll_until(condition, page: Page, what: str) -> None:
 # --- Looks ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("width", "scheme"),
-    [
-        (1280, "light"),
-        (390, "dark"),
-        # The same rules in the same colours: what a page may get wrong shows in one of the two above.
-        pytest.param(1280, "dark", marks=pytest.mark.long),
-        pytest.param(390, "light", marks=pytest.mark.long),
-    ],
-)
-def test_axe_finds_nothing(open_page, scheme, width):
-    page = open_page("/", color_scheme=scheme, viewport={"width": width, "height": 844})
-    for path in PAGES:
-        page.goto(path)
+@pytest.mark.parametrize("looks", LOOKS)
+def test_axe_finds_nothing(open_page, looks):
+    page = open_page("about:blank")
+    for path, (width, scheme) in zip(PAGES, cycle(looks), strict=False):
+        open_as(page, path, width, scheme)
         look(page, f"gallery-{path.strip('/')}")
 
 
