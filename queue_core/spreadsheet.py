@@ -29,8 +29,12 @@ def safe_cell(value: Any) -> Any:
 
 
 def csv_lines(rows: Iterable[Sequence[Any]]) -> Iterator[str]:
-    """Each row as a line of CSV as it comes, so that a file needs no more memory than its longest row."""
+    """Each row as a line of CSV as it comes, so that a file needs no more memory than its longest row.
+
+    A byte-order mark before the first, by which Excel knows UTF-8.
+    """
     writer = csv.writer(_Line())
+    yield "\ufeff"
     for row in rows:
         yield str(writer.writerow([safe_cell(value) for value in row]))
 

@@ -131,8 +131,10 @@ def test_a_file_holds_what_is_filtered_and_no_cell_is_a_formula(client, leo, mon
     audit.seal_committed()
 
     answers = {kind: client.get(f"{reverse('audit_export', args=[kind])}?lane={lane.name}") for kind in view.TYPES}
-    files = {kind: b"".join(answer.streaming_content).decode() for kind, answer in answers.items()}
+    sent = {kind: b"".join(answer.streaming_content) for kind, answer in answers.items()}
+    files = {kind: content.decode("utf-8-sig") for kind, content in sent.items()}
 
+    assert sent["csv"].startswith(b"\xef\xbb\xbf"), "by which Excel knows UTF-8 (EXP-01)"
     rows = list(csv.DictReader(io.StringIO(files["csv"])))
     assert [row["number"] for row in rows] == ["5", "4", "3", "2", "1"]
     assert {row["reason"] for row in rows} == {f"'{HOSTILE}"}

@@ -81,6 +81,20 @@ def test_all_of_a_filter_means_the_filter_and_nothing_beyond(client, lead):
     assert "2 WAITING jobs get later service deadlines." in page(client, act)
 
 
+@pytest.mark.parametrize(
+    ("source", "query"),
+    [("jobs", "lane=renamed"), ("jobs", "state=NEW"), ("desk", "lane=renamed"), ("desk", "cause=deadline")],
+)
+def test_all_of_a_filter_of_which_a_part_is_gone_is_nothing_and_not_the_rest_adm_04(client, lead, source, query):
+    dead = dead_now(make_live_lane())
+
+    ask(client, "requeue", source, query=query, all="1")
+    assert not BulkAct.objects.exists()
+
+    ask(client, "requeue", source, query=query, rows=[dead if source == "jobs" else item_of(dead)])
+    assert BulkAct.objects.exists(), "what was ticked, was ticked"
+
+
 def test_nothing_ticked_and_nothing_fitting_are_said(client, lead):
     lane = make_live_lane()
     waiting_now(lane, left=900)
@@ -139,8 +153,10 @@ def test_the_file_names_each_outcome_and_runs_no_formula(client, lead):
     confirm(client, act)
     bulk.work(act.pk, clock=DATABASE_CLOCK)
 
-    lines = b"".join(client.get(reverse("bulk_entries", args=[act.pk])).streaming_content).decode().splitlines()
+    file = b"".join(client.get(reverse("bulk_entries", args=[act.pk])).streaming_content)
 
+    assert file.startswith(b"\xef\xbb\xbf"), "by which Excel knows UTF-8"
+    lines = file.decode("utf-8-sig").splitlines()
     assert lines[0] == "place,source,ticket,job,item,severity,outcome,fault,at"
     assert "'=cmd|' /C calc'!A0" in lines[1]
     assert ",done," in lines[1]

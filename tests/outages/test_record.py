@@ -203,7 +203,7 @@ class TestPage:
 
         answer = client.get(reverse("outage_csv", args=[told.pk]))
 
-        rows = list(csv.DictReader(io.StringIO(answer.content.decode())))
+        rows = list(csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig"))))
         assert '\'=HYPERLINK("http://x")' in [row["reason"] for row in rows]
         assert not any(cell.lstrip().startswith(("=", "+", "@")) for row in rows for cell in row.values())
         assert [row["by"] for row in rows if row["kind"] == "raise"] == ["leo"]
