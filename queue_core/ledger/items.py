@@ -29,9 +29,10 @@ WHERE i.id = ANY(%(ids)s::bigint[]) AND i.closed_at IS NULL AND (
     WHEN 'appeal' THEN j.state IN ('DONE', 'DEAD')
     ELSE coalesce(j.dead_reason = 'pulled', FALSE) END
   OR (i.kind IN {NOT_OPEN_SQL}) <> EXISTS (
-    SELECT FROM queue_core_job r JOIN queue_core_decision d ON d.job_id = r.id
-    WHERE r.ticket_id = j.ticket_id AND r.revision = j.revision AND d.verdict IS NOT NULL
-      AND NOT EXISTS (SELECT FROM queue_core_decision n WHERE n.replaces_id = d.id)))
+    SELECT FROM queue_core_job r CROSS JOIN LATERAL (
+      SELECT FROM queue_core_decision d WHERE d.job_id = r.id AND d.verdict IS NOT NULL
+        AND NOT EXISTS (SELECT FROM queue_core_decision n WHERE n.replaces_id = d.id) OFFSET 0) d
+    WHERE r.ticket_id = j.ticket_id AND r.revision = j.revision OFFSET 0))
 """  # noqa: S608  (constants of ours)
 
 ENDED = f"""
