@@ -23,7 +23,7 @@ CAPS = (1, 1, 5, 5, 2)
 
 def test_of_twenty_that_ask_at_once_no_more_claim_than_the_cap_lets_and_the_rest_leave_no_trace():
     """BRK-01, PGQ-03"""
-    lane = make_lane(cap=1)
+    lane = make_lane(cap=max(CAPS))
     receive(lane, *[f"text {number}" for number in range(200)])
     command = [sys.executable, "-m", "tests.brake.claimers", str(lane.pk), str(THREADS), str(len(CAPS))]
     environment = environment_for(broker_url="redis://127.0.0.1:1/0") | {"DATABASE_POOL": "20"}

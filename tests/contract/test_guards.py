@@ -3,14 +3,37 @@
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 
-from queue_core import contract
-from queue_core.models import Attempt, AuditEntry, Decision, Evidence, Job, LateAnswer, StageRun
+from queue_core import contract, people
+from queue_core.models import (
+    Assignment,
+    Attempt,
+    AuditEntry,
+    Decision,
+    Evidence,
+    EvidenceReport,
+    Hold,
+    Item,
+    Job,
+    Lane,
+    LateAnswer,
+    Message,
+    Outage,
+    OutageEntry,
+    Policy,
+    Recall,
+    RecallEntry,
+    StageRun,
+    Ticket,
+)
 from queue_core.states import AttemptOutcome, LeaseToken
+from reviewboard.models import Person
 from tests.factories import at, clock, dead_job, done_job, leased_job, make_lane, waiting_job
+from tests.people.cast import REVIEWER, manual_item, person, take
 
 pytestmark = pytest.mark.django_db
 
@@ -367,3 +390,161 @@ def test_a_result_without_its_attempt_is_refused_among_those_that_have_one() -> 
     Attempt.objects.filter(pk__in=ids).update(ended_at=at(5), outcome="verdict", is_committed=True)
 
     refuses(Job, "no attempt of fence 1 committed", **TO["DONE"])
+
+
+def _opened(olga: Any) -> Item:
+    """An item in somebody's hands, another one closed by its decision."""
+    lane = make_lane()
+    reviewer = person("rita", *REVIEWER)
+    closed = manual_item(lane)
+    people.resolve(take(closed, reviewer, when=3), person=reviewer, verdict="APPROVED", clock=clock(4))
+    contract.pull(waiting_job(lane).pk, person=olga, clock=clock(5), reason="mine")
+    return Item.objects.get(closed_at__isnull=True)
+
+
+@pytest.mark.parametrize(
+    ("which", "values", "why"),
+    [
+        ("closed", {"closed_at": None, "closed_as": None}, "closed once"),
+        ("closed", {"closed_as": "withdrawn"}, "closed once"),
+        ("closed", {"severity": 3}, "closed once"),
+        ("open", {"kind": "dead"}, "never changes"),
+        ("open", {"fence": F("fence") + 2}, "grows by one"),
+        ("open", {"fence": 0}, "grows by one"),
+    ],
+)
+def test_an_item_stays_what_it_is_about_and_is_closed_once_mod_06(
+    olga: Any, which: str, values: dict[str, Any], why: str
+) -> None:
+    _opened(olga)
+    with pytest.raises(IntegrityError, match=why), transaction.atomic():
+        Item.objects.filter(closed_at__isnull=which == "open").update(**values)
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ({"ended_at": at(9), "ended_as": "expired"}, "ends once"),
+        ({"until": at(99)}, "ends once"),
+        ({"ended_at": None, "ended_as": None}, "ends once"),
+    ],
+)
+def test_an_assignment_that_ended_stays_so(olga: Any, values: dict[str, Any], why: str) -> None:
+    _opened(olga)
+    with pytest.raises(IntegrityError, match=why), transaction.atomic():
+        Assignment.objects.filter(ended_at__isnull=False).update(**values)
+
+
+def test_who_took_an_item_never_changes(olga: Any) -> None:
+    item = _opened(olga)
+    for values in ({"person": Person.objects.get(username="rita")}, {"fence": 7}, {"taken_at": at(1)}):
+        with pytest.raises(IntegrityError, match="who took what never changes"), transaction.atomic():
+            Assignment.objects.filter(item=item).update(**values)
+
+
+def test_nobody_opens_an_item_of_one_lane_for_a_job_of_another(olga: Any) -> None:
+    item, other = _opened(olga), waiting_job(make_lane())
+    item.pk, item.taken_by, item.taken_until, item.job = None, None, None, other
+
+    with pytest.raises(IntegrityError, match="of another ticket or lane than its job"), transaction.atomic():
+        item.save(force_insert=True)
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ({"form": "hold"}, "stays as it was pulled"),
+        ({"note": "other words"}, "stays as it was pulled"),
+        ({"started_at": at(1)}, "stays as it was pulled"),
+    ],
+)
+def test_a_hold_stays_as_it_was_pulled(values: dict[str, Any], why: str) -> None:
+    make_lane(cap=None)
+    Hold.objects.update(form="refuse")
+
+    refuses(Hold, why, **values)
+    Hold.objects.update(ended_at=at(2))
+    refuses(Hold, why, ended_at=None)
+
+
+def test_an_outage_and_its_log_stay_as_they_were_written(olga: Any) -> None:
+    outage = Outage.objects.create(connection=make_lane().connection, cause="precaution", opened_at=at(1))
+    OutageEntry.objects.create(outage=outage, at=at(1), code="note", text="it went down")
+    Outage.objects.update(lead_on_duty=olga, handover_note="look at the disk")
+
+    refuses(Outage, "stays as it was opened", opened_at=at(0))
+    refuses(OutageEntry, "written once", text="nothing happened")
+    Outage.objects.update(closed_at=at(5), closed_by=olga)
+    refuses(Outage, "closed once", closed_at=None, closed_by=None)
+
+
+def test_a_policy_under_which_something_was_decided_is_never_edited() -> None:
+    done_job(make_lane())
+
+    refuses(Policy, "another version", rules=[{"category": "insult"}])
+
+
+@pytest.mark.parametrize("cap", [101, 10**6])
+def test_no_cap_is_above_what_was_approved_whoever_sets_it(cap: int) -> None:
+    lane, other = make_lane(cap=100), make_lane(cap=10**6)
+
+    with pytest.raises(IntegrityError, match="nobody approved such a cap"), transaction.atomic():
+        Lane.objects.filter(pk=lane.pk).update(cap=cap)
+    with pytest.raises(IntegrityError, match="nobody approved such a cap"), transaction.atomic():
+        Lane.objects.filter(pk=lane.pk).update(run=other.run, cap=cap)
+    Lane.objects.filter(pk=lane.pk).update(cap=7)
+    Lane.objects.filter(pk=lane.pk).update(cap=100)
+
+
+def test_what_was_reported_stays_restricted_and_a_message_goes_on_saying_the_same(olga: Any) -> None:
+    job = done_job(make_lane())
+    Evidence.objects.update(is_restricted=True)
+    Evidence.objects.update(is_restricted=False)
+    Evidence.objects.update(is_restricted=True)
+    EvidenceReport.objects.create(
+        evidence=job.evidence, authority="police", reference="R1", reported_at=at(3), reported_by=olga
+    )
+
+    refuses(Evidence, "stays restricted", is_restricted=False)
+    refuses(Message, "what it says never changes", body={"verdict": "REJECTED"})
+    refuses(Ticket, "never changes", external_id="another")
+    Message.objects.update(body={})
+    assert Job.objects.get(pk=job.pk).ticket.seq == Message.objects.count()
+
+
+def test_a_recall_that_ended_gets_no_decision_more(olga: Any) -> None:
+    job = done_job(make_lane())
+    recall = Recall.objects.create(
+        lane=job.lane, selection={}, to="people", reason="wrong", by=olga, started_at=at(3), ended_at=at(4)
+    )
+
+    with pytest.raises(IntegrityError, match="it has ended"), transaction.atomic():
+        RecallEntry.objects.create(recall=recall, decision=Decision.objects.get())
+
+
+@pytest.mark.parametrize("model", [Item, Assignment, Message, Hold])
+def test_peoples_work_is_kept_too(olga: Any, model: Any) -> None:
+    _opened(olga)
+    make_lane(cap=None)
+
+    with pytest.raises(IntegrityError, match="it is kept"), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"DELETE FROM {model._meta.db_table}")
+
+
+def test_copy_is_refused_as_an_insert_is() -> None:
+    """What psql's \\copy or a restore by hand brings in goes past no guard."""
+    job = waiting_job(make_lane())
+    columns = (
+        "lane_id, ticket_id, evidence_id, revision, round, state, severity, added_at, queued_at, deadline, urgency"
+    )
+    row = [job.lane_id, job.ticket_id, job.evidence_id, "v1", 2, "LEASED", 1, *[at(1)] * 2, at(9), at(1)]
+    statement = f"COPY queue_core_job ({columns}, attempts, max_attempts, fence, lease_until) FROM STDIN"
+
+    with (
+        pytest.raises(psycopg.errors.IntegrityConstraintViolation, match="begins WAITING"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+        cursor.cursor.copy(statement) as copy,
+    ):
+        copy.write_row([*row, 1, 3, 1, at(5)])
+    assert Job.objects.count() == 1

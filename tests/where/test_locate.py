@@ -101,7 +101,9 @@ def test_locate_on_a_persons_hold_says_who_and_offers_to_resume_for_fifteen_minu
     olga = django_user_model.objects.create_user("olga")
     lane = planned_lane()
     run = make_run(lane, ended_at=at(0), ended_as="held")
-    Hold.objects.filter(lane=lane).update(is_automatic=False, by=olga, reason="desk_full", started_at=at(0), run=run)
+    Hold.objects.filter(lane=lane).update(ended_at=at(0))
+    lane.hold = Hold.objects.create(lane=lane, by=olga, reason="desk_full", started_at=at(0), run=run)
+    lane.save()
     job = waiting_job(lane, deadline=5000)
 
     assert said(job, 899.999) == (Layer.HELD, Cause.HELD_BY_PERSON, Moves.LEAD_RESUMES)
