@@ -5,6 +5,7 @@ from uuid import UUID
 
 from django import forms
 from django.db.models import QuerySet
+from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 
 from queue_core import people
@@ -27,6 +28,10 @@ class TokenForm(forms.Form):
             # Sent once more after a sign-in, which carries no keys: what was typed stands there with the key of now.
             self.errors.pop("key", None)
             self.add_error(None, _("You signed in since you typed this. Look once more, then send it."))
+        sent = self.data.lists() if isinstance(self.data, QueryDict) else ()
+        if any(len(set(values)) > 1 for name, values in sent if name in self.fields):
+            # No form of ours does. Which of two verdicts would be meant, nobody can tell.
+            self.add_error(None, _("A field came twice with different values. Nothing was done."))
 
     def token(self, item_id: int) -> AssignmentToken:
         key: UUID = self.cleaned_data["key"]

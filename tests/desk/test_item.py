@@ -160,6 +160,18 @@ def test_the_same_decision_twice_is_done_once_and_no_error(client, item):
     assert AuditEntry.objects.filter(act="item.decided").count() == 1
 
 
+@pytest.mark.parametrize("verdicts", [["APPROVED", "REJECTED"], ["REJECTED", "APPROVED"]])
+def test_of_two_verdicts_in_one_form_neither_is_taken_adm_06(client, item, verdicts):
+    form = taken(client, item, rita()) | {"reason_code": "insult"}
+
+    answer = decide(client, item, form | {"verdict": verdicts})
+
+    assert answer.status_code == 422
+    assert "A field came twice with different values. Nothing was done." in text(answer)
+    assert not Decision.objects.exists()
+    assert decide(client, item, form | {"verdict": ["REJECTED", "REJECTED"]}).status_code == 302
+
+
 def expire(item):
     moment = now() - timedelta(seconds=1)
     Item.objects.filter(pk=item.pk).update(taken_until=moment)
