@@ -13,7 +13,7 @@ from queue_core.models import AuditEntry, Lane, Stage
 from reviewboard.models import Person
 from tests.admin.forms import form_of
 from tests.admin.test_admin import ada, admin, lane, lane_url
-from tests.factories import make_connection, make_lane
+from tests.factories import make_connection, make_ground, make_lane
 
 __all__ = ["ada", "admin", "lane"]
 pytestmark = pytest.mark.django_db
@@ -92,12 +92,17 @@ def test_what_is_checked_of_several_fields_is_checked_as_it_will_stand(
     assert "A lease is at least 60.5 s here" in said(answer)
 
 
-@pytest.mark.parametrize("loaded", ["", "nonsense", "[]", "{}", '{"lease": "never"}', "1"])
-def test_a_form_that_does_not_say_what_it_was_loaded_with_saves_nothing(admin: Client, lane: Lane, loaded: str) -> None:
-    answer = admin.post(lane_url(lane), form_of(admin, lane_url(lane)) | {"max_attempts": "9", "loaded": loaded})
+def test_a_form_that_does_not_say_what_it_was_loaded_with_saves_nothing(admin: Client) -> None:
+    ground = make_ground("insult")
+    url = reverse("admin:queue_core_reasoncode_change", args=[ground.pk])
+    sent = form_of(admin, url) | {"title": "Something else"}
 
-    assert "This form is not as the page had it." in said(answer)
-    assert Lane.objects.get(pk=lane.pk).max_attempts == 3
+    for loaded in ("", "nonsense", "[]", "1", "{}", '{"is_active": "perhaps"}'):
+        assert "This form is not as the page had it." in said(admin.post(url, sent | {"loaded": loaded})), loaded
+
+    title = ground.title
+    ground.refresh_from_db()
+    assert ground.title == title
 
 
 def test_two_at_one_plan_keep_each_others_stages(admin: Client, other: Client, lane: Lane) -> None:
