@@ -4,6 +4,8 @@ from django.utils.translation import gettext_lazy as _
 
 from reviewboard.shapes import Text
 
+#: Nothing was done: it is read in the audit, and is no part of what became of a lane or a job.
+DENIED = "act.denied"
 #: What is not here was recorded by a later version.
 ACTS: dict[str, Text] = {
     "stage.raised": _("raised the stage"),
@@ -58,7 +60,7 @@ ACTS: dict[str, Text] = {
     "ticket.preservation_lifted": _("lifted a preservation hold"),
     "ticket.erased": _("erased a ticket's content"),
     "ticket.erase_refused": _("was refused to erase content that is kept"),
-    "act.denied": _("tried an act without the right to it"),
+    DENIED: _("tried an act without the right to it"),
     "person.signed_in": _("signed in"),
     "person.linked": _("linked a person's account with single sign-on"),
     "person.added": _("added a person"),

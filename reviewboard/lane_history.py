@@ -11,7 +11,7 @@ from django.utils.translation import ngettext
 from queue_core.models import AuditEntry, Hold, Lane, StageRun
 from queue_core.states import HoldForm, RunEnd
 from queue_core.usage import Usage, usage_of_runs
-from reviewboard.act_names import act_name
+from reviewboard.act_names import DENIED, act_name
 from reviewboard.ramp_text import figure_name, measure_text, stage_name, what_was_met
 from reviewboard.shapes import Text, Tone
 from reviewboard.templatetags.board import count, count_capped
@@ -55,7 +55,7 @@ def history(lane: Lane) -> list[Chapter]:
 
 
 def acts(lane: Lane) -> list[Act]:
-    entries = AuditEntry.objects.filter(lane=lane).order_by("-pk")[:SHOWN]
+    entries = AuditEntry.objects.filter(lane=lane).exclude(act=DENIED).order_by("-pk")[:SHOWN]
     return [Act(one.at, _actor(one), _what(one), one.reason) for one in entries]
 
 
