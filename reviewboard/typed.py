@@ -50,4 +50,5 @@ def _may_be_shown(name: str, value: str) -> bool:
 
 
 def _is_secret(name: str) -> bool:
-    return any(word in name.lower() for word in SECRET)
+    # What ends so names a variable of the environment: no secret, and a setting that a save without it would clear.
+    return not name.endswith("_env") and any(word in name.lower() for word in SECRET)

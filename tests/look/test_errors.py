@@ -1,7 +1,7 @@
 import pytest
 from django.test import Client, RequestFactory
 
-from reviewboard.typed import typed_fields
+from reviewboard.typed import typed_fields, whole_fields
 from reviewboard.views.errors import server_error
 
 NOTE = "It reads like a threat,\nbut it is a song. <b>"
@@ -49,6 +49,13 @@ def test_secrets_are_never_written_back():
     )
 
     assert typed_fields(request) == [("note", "u")]
+
+
+def test_what_names_a_variable_of_the_environment_is_no_secret_and_is_sent_once_more():
+    """Without it the form of a connection or a webhook, sent again after a sign-in, would clear it."""
+    request = RequestFactory().post("/", {"key_env": "SHOP_KEY", "secret_env": "HOOK", "password": "x"})
+
+    assert whole_fields(request) == [("key_env", "SHOP_KEY"), ("secret_env", "HOOK")]
 
 
 def test_a_field_too_large_is_left_out():
