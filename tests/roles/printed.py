@@ -31,9 +31,3 @@ def _cell(entry: Entry, role: str) -> str:
 
 def _verb_cell(name: str, role: str) -> str:
     return "yes" if set(VERBS[name][0]) <= set(roles.RIGHTS[role]) else "–"
-
-
-if __name__ == "__main__":
-    import sys
-
-    sys.stdout.write(as_markdown())

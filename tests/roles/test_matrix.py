@@ -186,5 +186,5 @@ def test_a_verb_is_refused_to_every_role_without_its_right_and_to_no_other(scene
 
 
 def test_the_tables_are_printed_as_they_are() -> None:
-    """Written by: uv run python -m tests.roles.printed > docs/rights.md"""
+    """Written by: uv run python -m tests.roles > docs/rights.md"""
     assert Path("docs/rights.md").read_text() == as_markdown()
