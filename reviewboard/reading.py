@@ -32,6 +32,11 @@ def with_words[R: Item | ItemPass](rows: Sequence[R], person: Person) -> list[tu
 
 
 def note_look(request: HttpRequest, subject: Item | Job, content: Content | None, person: Person) -> None:
-    """One entry for each page that is opened. After a refused act it is the same look; polls show nothing."""
-    if request.method == "GET" and content is not None and not content.is_erased:
+    """One entry for each page that is opened; polls show nothing.
+
+    The page after a refused act is the same look, but for whoever sent one to a page that they never opened.
+    """
+    if content is None or content.is_erased or request.method == "HEAD":
+        return
+    if request.method == "GET" or not restricting.was_read(subject, person=person):
         restricting.note_reading(subject, person=person, lane=subject.lane, clock=DATABASE_CLOCK)

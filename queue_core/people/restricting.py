@@ -14,7 +14,7 @@ from queue_core import audit
 from queue_core.clock import Clock
 from queue_core.contract.locks import read_clock
 from queue_core.errors import InvalidRequest
-from queue_core.models import Evidence, EvidenceReport, Lane
+from queue_core.models import AuditEntry, Evidence, EvidenceReport, Lane
 from queue_core.models.preservation import MAX_AUTHORITY, MAX_REFERENCE
 from queue_core.people.assignments import judge_assignment, let_go, lock_item
 from queue_core.people.eligibility import DECIDE, LEAD, RESTRICTED
@@ -37,6 +37,12 @@ def note_reading(subject: Model, *, person: "AbstractUser", lane: Lane, clock: C
     require(person, READ, lane)
     with transaction.atomic():
         audit.record("evidence.read", now=clock.now(), actor=person, subject=subject, lane=lane)
+
+
+def was_read(subject: Model, *, person: "AbstractUser") -> bool:
+    """Whether it is on record that a person read the evidence of an item or job."""
+    entries = AuditEntry.objects.filter(subject_type=subject._meta.model_name, subject_id=str(subject.pk))
+    return entries.filter(act="evidence.read", actor_id=person.pk).exists()
 
 
 def look(token: AssignmentToken, *, person: "AbstractUser", purpose: str, clock: Clock) -> Evidence | None:

@@ -116,7 +116,9 @@ def page_of(request: HttpRequest, pk: int) -> dict[str, Any]:
     holding = Holding.of(found, person, now)
     version = str(LiveVersion.of(now, holding, found.closed_as))
     context: dict[str, Any] = {"nav": "desk", "item": found, "holding": holding, "as_of": now, "live_version": version}
-    return context | whole_page(request, found, person, holding)
+    context |= whole_page(request, found, person, holding)
+    note_look(request, found, context["content"], person)
+    return context
 
 
 def time_left(request: HttpRequest, pk: int, *, status: int) -> HttpResponse:

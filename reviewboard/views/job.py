@@ -154,6 +154,7 @@ def _refused(request: HttpRequest, pk: int, *, status: int, form: MoveDeadlineFo
     version = LiveVersion.of(now, standing, found.state, found.fence, found.deadline)
     context: dict[str, Any] = {"nav": "jobs", "job": found, "as_of": now, "live_version": str(version)}
     context |= _standing(standing) | _whole_page(found, person, now)
+    note_look(request, found, context["content"], person)
     if status == 409:
         context["conflict"] = _conflict(found)
     if form is not None and context["form"] is not None:

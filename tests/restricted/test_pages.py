@@ -11,7 +11,7 @@ from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import AuditEntry, Evidence, EvidenceReport, Item, Job, PreservationHold
 from queue_core.states import Verdict
 from reviewboard.models import Person
-from tests.desk.backlog import make_live_lane, manual_now, token_of
+from tests.desk.backlog import make_live_lane, manual_now, token_of, waiting_now
 from tests.people.cast import REVIEWER, person, rita
 
 pytestmark = pytest.mark.django_db
@@ -112,6 +112,19 @@ class TestReading:
             ("item", str(item.pk), who),
             ("job", str(item.job_id), who),
         ]
+
+    def test_an_act_refused_is_a_look_for_whoever_never_opened_the_page(self, client) -> None:
+        item, job = manual_now(make_live_lane(), evidence={"text": SECRET}), waiting_now(make_live_lane())
+        client.force_login(person("leo", *REVIEWER, "move_deadlines"))
+        acts_by_hand = [reverse("item_decide", args=[item.pk]), reverse("item_skip", args=[item.pk])]
+
+        client.head(reverse("item", args=[item.pk]))
+        assert acts("evidence.read") == []
+        for address in [*acts_by_hand, reverse("job_move_deadline", args=[job.pk])]:
+            assert client.post(address, {}).status_code in (409, 422)
+
+        read = AuditEntry.objects.filter(act="evidence.read").order_by("pk").values_list("subject_type", "subject_id")
+        assert list(read) == [("item", str(item.pk)), ("job", str(job.pk))]
 
     def test_a_page_that_shows_no_evidence_is_no_reading(self, client, item, sue) -> None:
         client.force_login(sue)
