@@ -8,7 +8,7 @@ from django.db.models import Count
 from django.utils.translation import gettext as _
 
 from queue_core import bulk
-from queue_core.bulk import Progress
+from queue_core.bulk import LeftOut, Progress
 from queue_core.figures import snapshot
 from queue_core.forecast.backlog import requeued
 from queue_core.forecast.reading import order_of, read_forecast
@@ -56,7 +56,7 @@ def preview_facts(
         "will_do": bulk_text.will_do(act.kind, found.total),
         "verb": bulk_text.button(act.kind, found.total),
         "by_severity": by_severity,
-        "left_out": bulk_text.left_out_lines(act.left_out),
+        "left_out": bulk_text.left_out_lines(_left_out(act, found)),
         "capped": bulk_text.capped_text() if act.is_capped else "",
         "moved_before": bulk.moved_before(act) if act.kind == BulkKind.MOVE_DEADLINES else 0,
         "sample": bulk.SAMPLE if act.kind == BulkKind.REJECT else 0,
@@ -64,6 +64,13 @@ def preview_facts(
         "holds_until": act.previewed_at + bulk.PREVIEW_HOLDS,
         "is_on_hold": act.kind in (BulkKind.REQUEUE, BulkKind.MOVE_DEADLINES) and _is_on_hold(act),
     }
+
+
+def _left_out(act: BulkAct, found: Progress) -> dict[str, int]:
+    """Ticked rows of which nothing is found count too: gone since, or none that the reader could have ticked."""
+    left_out: dict[str, int] = act.left_out
+    gone = act.selection.get("ticked", 0) - found.total - sum(left_out.values())
+    return left_out | ({LeftOut.GONE.value: gone} if gone > 0 else {})
 
 
 def _state(act: BulkAct, found: Progress, now: datetime) -> State:

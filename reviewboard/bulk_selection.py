@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from queue_core import people, where
 from queue_core.clock import DATABASE_CLOCK
-from queue_core.models import Job, Lane
+from queue_core.models import Item, Job, Lane
 from reviewboard.bulk_offers import DESK, JOBS, KINDS
 from reviewboard.filters import ItemsFilter, JobsFilter
 from reviewboard.models import Person
@@ -18,6 +18,8 @@ from reviewboard.views.jobs import filtered
 
 #: Rows of one page; no list shows as many.
 MOST_TICKED = 500
+#: Of those that the reader does not see, as only a form made by hand has them: so many go on record.
+MOST_HIDDEN = 20
 #: Of a filter: an id has at most 200 characters, each of which may be twelve in an address.
 MOST_QUERY = 4_000
 
@@ -25,13 +27,14 @@ MOST_QUERY = 4_000
 @dataclass(frozen=True, slots=True)
 class Selected:
     """`what` is kept beside the act; `back` is the list that it was asked for from. `is_as_sent`: the filter has all
-    that was sent of it."""
+    that was sent of it. `hidden` were ticked on lanes that the reader does not see."""
 
     jobs: QuerySet[Job]
     what: dict[str, Any]
     back: str
     is_as_sent: bool = True
     is_empty: bool = False
+    hidden: Sequence[Item | Job] = ()
 
 
 def selected(request: HttpRequest) -> Selected:
@@ -46,7 +49,13 @@ def selected(request: HttpRequest) -> Selected:
         return found if found.is_as_sent else replace(found, jobs=Job.objects.none())
     ids = _ids(request.POST.getlist("row"))
     rows = found.jobs.filter(pk__in=ids) if source == JOBS else found.jobs.filter(items__in=ids)
-    return Selected(rows, found.what | {"ticked": len(ids)}, found.back, is_empty=not ids)
+    hidden = _hidden(Item if source == DESK else Job, ids, lanes)
+    return Selected(rows, found.what | {"ticked": len(ids)}, found.back, is_empty=not ids, hidden=hidden)
+
+
+def _hidden(model: type[Item | Job], ids: Sequence[int], lanes: list[Lane]) -> Sequence[Item | Job]:
+    rows = model._default_manager.select_related("lane").filter(pk__in=ids).exclude(lane__in=lanes)
+    return list(rows.order_by("pk")[:MOST_HIDDEN])
 
 
 def _of_desk(query: QueryDict, lanes: list[Lane]) -> Selected:
@@ -71,7 +80,8 @@ def _of_jobs(query: QueryDict, lanes: list[Lane]) -> Selected:
 
 
 def _ids(sent: Sequence[str]) -> list[int]:
-    return [int(one) for one in sent[:MOST_TICKED] if one.isascii() and one.isdecimal() and len(one) < 19]
+    """Each once, however often it was sent."""
+    return list({int(one) for one in sent[:MOST_TICKED] if one.isascii() and one.isdecimal() and len(one) < 19})
 
 
 def _person(request: HttpRequest) -> Person:

@@ -19,12 +19,13 @@ from queue_core.bulk.terms import (
     RIGHTS,
     SAMPLE,
     LeftOut,
+    lanes_where_may_make,
 )
 from queue_core.clock import Clock
 from queue_core.errors import InvalidRequest, NotPermitted
 from queue_core.models import BulkAct, BulkEntry, Decision, Item, Job
 from queue_core.people.eligibility import LEAD
-from queue_core.people.rights import may, on_lanes_of, require_somewhere
+from queue_core.people.rights import may, require_somewhere
 from queue_core.states import HANDLED_DEATHS, BulkKind, DeadlineKind, ItemKind, JobState
 
 if TYPE_CHECKING:
@@ -73,16 +74,17 @@ def preview(
 ) -> Previewed:
     """Write down what an act of this kind would touch of `jobs`: at most MOST of them, the most severe first.
 
-    Only jobs of lanes on which the person has the right. Raises NotPermitted where there is none, and InvalidRequest
-    for a selection that an act of this kind may never have.
+    Only jobs of lanes on which the person has the right; others are left out, and said. Raises NotPermitted where there
+    is none, and InvalidRequest for a selection that an act of this kind may never have.
     """
     for right in RIGHTS[kind]:
         require_somewhere(person, right)
-        jobs = on_lanes_of(jobs, person, right)
-    now = clock.now()
+    now, (jobs, elsewhere) = clock.now(), _by_right(kind, jobs, person)
     looked_at = list(_seen(kind, jobs, now))
     why = [(one, _left_out(kind, one, person)) for one in looked_at[:MOST]]
     left_out = Counter(str(reason) for _one, reason in why if reason is not None)
+    if elsewhere:
+        left_out[LeftOut.NO_RIGHT.value] = elsewhere
     chosen = [one for one, reason in why if reason is None]
     if kind == BulkKind.REJECT:
         _check_rejected(chosen, is_capped=len(looked_at) > MOST)
@@ -125,6 +127,17 @@ def drop_old(*, clock: Clock, most: int = 20) -> int:
 def _drop(act_ids: Sequence[int]) -> None:
     BulkEntry.objects.filter(act__in=act_ids).delete()
     BulkAct.objects.filter(pk__in=act_ids).delete()
+
+
+def _by_right(kind: BulkKind, jobs: QuerySet[Job], person: "AbstractUser") -> tuple[QuerySet[Job], int]:
+    """Those of the lanes on which the person may make such an act, and how many others there are, counted to MOST."""
+    lanes = lanes_where_may_make(person, kind)
+    if lanes is None:
+        return jobs, 0
+    elsewhere = jobs.exclude(lane_id__in=sorted(lanes)).order_by()
+    if kind in OF_ITEMS:
+        elsewhere = elsewhere.filter(pk__in=Item.objects.filter(closed_at__isnull=True).values("job_id"))
+    return jobs.filter(lane_id__in=sorted(lanes)), elsewhere[:MOST].count()
 
 
 def _seen(kind: BulkKind, jobs: QuerySet[Job], now: datetime) -> Iterable[_Seen]:

@@ -50,6 +50,8 @@ class LeftOut(TextChoices):
     """Why something of a selection is no part of the act."""
 
     RESTRICTED = "restricted", gettext_lazy("restricted evidence is never handled in bulk")
+    NO_RIGHT = "no_right", gettext_lazy("on its lane you may not do this")
+    GONE = "gone", gettext_lazy("it is not at the desk, or not there any more")
     TAKEN = "taken", gettext_lazy("somebody has it")
     NOT_DEAD = "not_dead", gettext_lazy("not DEAD by its deadline or its attempts")
     NOT_WAITING = "not_waiting", gettext_lazy("not WAITING")

@@ -199,9 +199,14 @@ def not_there(request: HttpRequest, row: Model | None, permission: str, lane: La
     Where it is there and the request was to do something, the audit says who tried and what they lack.
     """
     if row is not None and request.method not in ("GET", "HEAD"):
-        now, person = DATABASE_CLOCK.now(), person_of(request)
-        audit.record("act.denied", now=now, actor=person, subject=row, lane=lane, after={"right": permission})
+        note_denied(request, row, permission, lane)
     return Http404()
+
+
+def note_denied(request: HttpRequest, row: Model, permission: str, lane: Lane | None = None) -> None:
+    """Put on record that the reader tried to act on a row without this permission."""
+    now, person = DATABASE_CLOCK.now(), person_of(request)
+    audit.record("act.denied", now=now, actor=person, subject=row, lane=lane, after={"right": permission})
 
 
 def _somewhere(request: HttpRequest, permission: str) -> Person:

@@ -16,6 +16,7 @@ from reviewboard.bulk_forms import form_of
 from reviewboard.bulk_offers import KINDS
 from reviewboard.bulk_selection import Selected, selected
 from reviewboard.paging import read_in_time
+from reviewboard.views.access import note_denied
 from reviewboard.views.bulk import RIGHTS, act_to_view, answer_with_act
 from reviewboard.views.permits import needs, person_of
 
@@ -29,6 +30,8 @@ def preview(request: HttpRequest) -> HttpResponse:
     kind, chosen = request.POST.get("kind", ""), selected(request)
     if kind not in KINDS[request.POST["from"]]:
         raise Http404
+    for row in chosen.hidden:
+        note_denied(request, row, bulk.RIGHTS[BulkKind(kind)][0], row.lane)
     if chosen.is_empty:
         messages.warning(request, _("Tick the rows first, or choose all of this filter."))
         return redirect(chosen.back)

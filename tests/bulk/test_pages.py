@@ -4,10 +4,10 @@ import pytest
 from django.contrib.auth.models import Group
 from django.urls import reverse
 
-from queue_core import bulk, roles
+from queue_core import bulk, people, roles
 from queue_core.bulk import Terms
 from queue_core.clock import DATABASE_CLOCK
-from queue_core.models import BulkAct, BulkEntry, Item, Job, LaneRole
+from queue_core.models import AuditEntry, BulkAct, BulkEntry, Item, Job, LaneRole
 from queue_core.states import BulkKind
 from reviewboard.models import Person
 from tests.bulk.acts import HOUR, lola
@@ -208,3 +208,27 @@ def test_an_act_is_there_for_who_has_its_rights_on_one_of_its_lanes_and_stopped_
     assert client.post(reverse("bulk_stop", args=[act.pk])).status_code == 302
     act.refresh_from_db()
     assert act.stopped_by == near
+
+
+def test_what_one_may_not_act_on_is_left_out_and_said_and_what_one_does_not_see_is_on_record(client):
+    """MOD-10: five of one's own and others' by hand."""
+    mine, seen, unseen = make_live_lane(), make_live_lane(), make_live_lane()
+    own, shown, foreign, gone = (item_of(dead_now(lane)) for lane in (mine, seen, unseen, mine))
+    near = Person.objects.create_user("near")
+    for role, lane in ((roles.LEAD, mine), (roles.VIEWER, seen)):
+        LaneRole.objects.create(person=near, role=Group.objects.get(name=role), lane=lane)
+    who = lola()
+    token = people.take(gone.pk, person=who, clock=DATABASE_CLOCK).token
+    people.resolve(token, person=who, verdict="APPROVED", clock=DATABASE_CLOCK)
+    client.force_login(near)
+
+    ask(client, "requeue", "desk", rows=[own, shown, foreign, gone, own])
+
+    act = BulkAct.objects.get()
+    assert [entry.item_id for entry in act.entries.all()] == [own.pk]
+    told = page(client, act)
+    assert "1 is left out: on its lane you may not do this." in told
+    assert "2 are left out: it is not at the desk, or not there any more." in told
+    denied = AuditEntry.objects.filter(act="act.denied").values_list("actor_name", "subject_id", "lane", "after")
+    assert list(denied) == [("near", str(foreign.pk), unseen.pk, {"right": "requeue_item"})]
+    assert foreign.ticket.external_id not in told
