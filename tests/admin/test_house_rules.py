@@ -76,7 +76,7 @@ def forms_of(page: Any, request: Any, row: Any) -> list[Any]:
     return [own, *inner]
 
 
-def test_each_list_is_searched_and_filtered_and_changes_or_deletes_nothing(ada: Person) -> None:
+def test_each_list_is_searched_and_filtered_and_changes_or_deletes_nothing_adm_02(ada: Person) -> None:
     request, missing = request_of(ada), []
     for model, page in REGISTERED.items():
         actions = set(page.get_actions(request)) - ({"let_in"} if model is Person else set())
@@ -96,6 +96,15 @@ def test_each_list_is_searched_and_filtered_and_changes_or_deletes_nothing(ada: 
         missing += [f"{model.__name__}: {rule}" for rule, is_kept in rules.items() if not is_kept]
 
     assert not missing
+
+
+def test_a_list_filtered_by_a_nul_is_the_whole_list_and_no_error_imp_07(admin: Client) -> None:
+    for model, page in REGISTERED.items():
+        url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+        for name in ("q", *(str(one) for one in page.list_filter), *(f"{one}__exact" for one in page.list_filter)):
+            answer = admin.get(url, {name: "a\0b"})
+            assert (answer.status_code, answer.headers["Location"]) == (302, f"{url}?e=1"), (model, name)
+        assert admin.get(url, {"e": "1"}).status_code in (200, 403)
 
 
 def test_each_field_of_each_form_says_what_it_means_and_none_is_the_contracts(ada: Person, lane: models.Lane) -> None:
