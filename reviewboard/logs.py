@@ -1,10 +1,12 @@
 """Logs: a JSON object a line, with the time in UTC, and without what must not be in a log."""
 
+import logging
 import re
 from collections.abc import MutableMapping
 from typing import Any
 
 import structlog
+from django.conf import settings
 
 SECRET = re.compile(r"passw|secret|token|authorization|cookie|api_?key|csrf|signature", re.IGNORECASE)
 #: Content of tickets. The database has it under its permissions; a log has none.
@@ -22,6 +24,17 @@ def hide(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mutable
         elif isinstance(value, str):
             event[name] = KEYS.sub(rf"\1_{HIDDEN}", CREDENTIALS.sub(HIDDEN, value))
     return event
+
+
+class NotToldAnyway(logging.Filter):
+    """Leaves out what the pool says of each try, in a command by hand beside an embedded database that does not run.
+
+    Such a command ends with a sentence that says so (reviewboard.starting). Servers of one's own may refuse for many
+    reasons, and a long-running process goes on: there the line is all that names the cause.
+    """
+
+    def filter(self, _record: logging.LogRecord) -> bool:
+        return not (settings.ENVIRONMENT.is_embedded and settings.ROLE == "command")
 
 
 #: In this order: what is known about the line, then what is hidden, the traceback included.
@@ -61,6 +74,7 @@ def configure(level: str) -> dict[str, Any]:
                 "foreign_pre_chain": SHARED,
             }
         },
+        "filters": {"not told anyway": {"()": NotToldAnyway}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
@@ -74,6 +88,7 @@ def configure(level: str) -> dict[str, Any]:
             "httpx2": {"level": "WARNING"},
             "httpcore2": {"level": "WARNING"},
             "openai": {"level": "WARNING"},
+            "psycopg.pool": {"filters": ["not told anyway"]},
             "django.server": {"handlers": ["stderr"], "propagate": False},
         },
     }
