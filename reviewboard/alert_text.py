@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from queue_core.figures import LaneState
+from queue_core.figures.flow import LAST_WITHIN
 from queue_core.gate_lines import GateVerdict
 from queue_core.models import AlertEpisode
 from queue_core.states import AlertKind
@@ -122,6 +123,10 @@ def _nobody(params: Params) -> str:
 
 
 def _no_progress(params: Params) -> str:
+    if not params.get("since"):
+        return _("Work waits, and no call has ended with a result for more than %(time)s.") % {
+            "time": duration(LAST_WITHIN)
+        }
     return _("Work waits, and no call has ended with a result since %(since)s.") % {"since": _since(params)}
 
 

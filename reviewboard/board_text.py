@@ -9,6 +9,7 @@ from django.utils.translation import ngettext
 
 from queue_core import figures
 from queue_core.figures import LaneFigures, LaneState
+from queue_core.figures.flow import LAST_WITHIN
 from queue_core.gate_lines import GateVerdict
 from queue_core.gate_told import GateTold
 from queue_core.last_look import model_answers
@@ -117,7 +118,7 @@ def _cause(found: LaneFigures, state: LaneState) -> tuple[str, datetime | None]:
         case LaneState.NOBODY:
             return _("There is room in the stage, but no worker was seen for 30 seconds."), None
         case LaneState.NO_PROGRESS:
-            return _("Work waits, but no call has ended with a result"), figures.stalled_since(found)
+            return _no_result(figures.stalled_since(found))
         case LaneState.PAUSED:
             return _("The model asked for a pause until %(at)s.") % {"at": moment(found.facts.retry_until)}, None
         case LaneState.LATE:
@@ -130,6 +131,13 @@ def _cause(found: LaneFigures, state: LaneState) -> tuple[str, datetime | None]:
             by = run.raised_by
             return (_("raised by %(person)s") % {"person": by.get_username()} if by else ""), run.started_at
     return "", None
+
+
+def _no_result(since: datetime | None) -> tuple[str, datetime | None]:
+    if since is None:
+        text = _("Work waits, but no call has ended with a result for more than %(time)s.")
+        return text % {"time": duration(LAST_WITHIN)}, None
+    return _("Work waits, but no call has ended with a result"), since
 
 
 def _hold_cause(found: LaneFigures) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -121,9 +121,15 @@ def _keep(rows: Iterable[AlertEpisode], found: dict[Key, Condition], now: dateti
     for row in rows:
         condition = found.get((AlertKind(row.kind), row.subject))
         row.seen_at = now
-        row.params = condition.params if condition else row.params
+        row.params = _known(condition.params, row.params) if condition else row.params
         kept.append(row)
     AlertEpisode.objects.bulk_update(kept, ["seen_at", "params"])
+
+
+def _known(now: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """What is known now. Since when it lasts, nobody may see any more who looks back half an hour: then as was seen."""
+    lost = "since" in now and now["since"] is None and before.get("since")
+    return now | {"since": before["since"]} if lost else now
 
 
 def _is_over(key: Key, row: AlertEpisode, reading: Reading, now: datetime) -> bool:

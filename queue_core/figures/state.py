@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from queue_core.figures.board import LaneFigures
+from queue_core.figures.flow import LAST_WITHIN
 from queue_core.where import CLAIMABLE, PROBE, Layer
 
 #: Work that waits, and nothing completed for this long, is no progress. Longer where a call may take longer.
@@ -69,7 +70,14 @@ def is_growing(figures: LaneFigures) -> bool:
 
 
 def stalled_since(figures: LaneFigures) -> datetime | None:
-    """Since when nothing was completed in this run; None where that is not known."""
+    """Since when nothing was completed in this run; None where that is not known, or longer ago than is looked back."""
+    flow, since = figures.flow.value, _stands_since(figures)
+    is_seen = flow is not None and flow.last_completed_at is not None
+    return since if since is not None and (is_seen or figures.now - since <= LAST_WITHIN) else None
+
+
+def _stands_since(figures: LaneFigures) -> datetime | None:
+    """As `stalled_since`, or since the run began: then something may have been completed in it, and long ago."""
     flow, run = figures.flow.value, figures.lane.run
     if flow is None or run is None:
         return None
@@ -87,7 +95,7 @@ def _is_stalled(figures: LaneFigures) -> bool:
     if run is not None and run.number == PROBE and figures.is_soaked:
         # The probe has shown what it can, and draws no ticket twice: it waits for a lead, and is not stuck.
         return False
-    since, table = stalled_since(figures), figures.layers.value
+    since, table = _stands_since(figures), figures.layers.value
     limit = max(STALL, CALLS_IN_A_STALL * figures.lane.connection.call_time_limit)
     if since is None or table is None or figures.now - since <= limit:
         return False

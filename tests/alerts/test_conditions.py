@@ -8,7 +8,7 @@ from queue_core import alerts, figures, hold, people, where
 from queue_core.alerts import conditions
 from queue_core.models import AlertEpisode, AlertSettings, Lane, ModelConnection, Outage
 from queue_core.states import HoldReason
-from reviewboard import alert_text
+from reviewboard import alert_text, board_text
 from tests.factories import at, clock, make_lane, waiting_job
 from tests.ramp.stories import again, answer, fail, judged, new_lane, probing, pull, raise_, running, soaked
 
@@ -131,6 +131,26 @@ def test_nothing_completing_is_told_though_workers_say_that_they_are_there(seen)
 
     assert "no_progress" not in kinds(220)
     assert params("no_progress", 231) == {"since": at(100).isoformat()}
+
+
+def test_since_when_nothing_completes_is_not_made_up_when_it_is_long_ago(seen):
+    """The run began hours before: what it completed meanwhile is not undone by looking back no further."""
+    lane = make_lane()
+    answer(lane, when=2 * HOUR)
+    waiting_job(lane, added=2 * HOUR, deadline=30 * HOUR)
+    for when in (2 * HOUR + 5 * MINUTE, 3 * HOUR):
+        seen(when)
+        judged(lane, when=when)
+        assert alerts.watch(clock=clock(when))
+        [told] = AlertEpisode.objects.filter(kind="no_progress")
+        assert told.params == {"since": at(2 * HOUR).isoformat()}, when
+
+    assert params("no_progress", 3 * HOUR) == {"since": None}
+    assert alert_text.sentence(AlertEpisode(kind="no_progress", params={"since": None})) == (
+        "Work waits, and no call has ended with a result for more than 30 min."
+    )
+    [found] = figures.board(list(where.lanes_to_read()), now=at(3 * HOUR))
+    assert board_text.headline(found, figures.state_of(found), level=2).since is None
 
 
 def test_a_queue_that_grows_is_told(seen):
