@@ -3,6 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
+from queue_core.figures import LaneFigures
+from queue_core.figures.board import EXPOSURE_SAMPLE
 from queue_core.states import Exposure
 from queue_core.where import MOST_LOOKED_INTO, Layer, MakeUp, Prospect
 from reviewboard.shapes import Text
@@ -37,6 +41,18 @@ def rows(made: Mapping[Layer, MakeUp] | None) -> list[LayerRow]:
         )
         for layer, one in (made or {}).items()
     ]
+
+
+def exposed(found: LaneFigures) -> str:
+    """Whose exposure a lane's figures tell, where more waits than was looked at; empty where it is that of all.
+
+    What was met LIVE is said of all: that some of the rest is quieter takes nothing from it.
+    """
+    if found.exposure is None or found.exposure == Exposure.LIVE or not found.is_exposure_of_part:
+        return ""
+    return _("The %(number)s that wait longest (more wait, and were not looked at) are") % {
+        "number": count(EXPOSURE_SAMPLE)
+    }
 
 
 def _count(number: int) -> str:

@@ -6,8 +6,9 @@ Everybody watches: the scheduler's tasks, the web processes, and workers as they
 workers, are noticed by those who are left; a row of its own gives each look to one of them.
 """
 
-from queue_core.alerts.conditions import Condition, Reading, read, run_subject
+from queue_core.alerts.conditions import Condition, Reading, read
 from queue_core.alerts.episodes import Acknowledged, AckOutcome, acknowledge, apply, gates_told, newest, open_episodes
+from queue_core.alerts.gates import gates_of_silent, run_subject
 from queue_core.alerts.receivers import Receivers, receivers_of
 from queue_core.alerts.sending import Sent, is_mail_set_up, send_due
 from queue_core.alerts.watching import LATE, PACE, watch, watch_if_due, watch_if_late
@@ -23,6 +24,7 @@ __all__ = [
     "Sent",
     "acknowledge",
     "apply",
+    "gates_of_silent",
     "gates_told",
     "is_mail_set_up",
     "newest",

@@ -7,11 +7,11 @@ from typing import Any
 
 from django.db import connection
 
-from queue_core import figures, gate, where
+from queue_core import figures, where
+from queue_core.alerts import gates
+from queue_core.alerts.gates import run_subject
 from queue_core.alerts.severe import severe_waiting
 from queue_core.figures import LaneFigures, LaneState
-from queue_core.figures.panels import read_panel
-from queue_core.gate_told import GateTold
 from queue_core.hold import OUTAGES
 from queue_core.last_look import model_answers
 from queue_core.models import AlertSettings, Lane, Presence, StageRun
@@ -189,8 +189,7 @@ def _nobody_awaits(board: Sequence[LaneFigures]) -> frozenset[Key]:
 def _of_lane(one: LaneFigures) -> Iterator[Condition]:
     """What one lane's figures say. A figure that could not be read says nothing."""
     lane, run = one.lane, one.lane.run
-    is_soaked = one.is_soaked and not one.facts.is_highest
-    if run is not None and is_soaked and model_answers(lane.connection, one.now) is not False:
+    if run is not None and gates.is_due(one):
         yield Condition(AlertKind.SOAK_MET, run_subject(run), (lane.pk,), params=_of_soaked(run, one.now))
     if not _is_known(one):
         return
@@ -205,15 +204,11 @@ def _of_lane(one: LaneFigures) -> Iterator[Condition]:
     yield from _of_waits(one)
 
 
-def run_subject(run: StageRun) -> str:
-    return f"run {run.pk}"
-
-
 def _of_soaked(run: StageRun, now: datetime) -> dict[str, Any]:
     """With what the gate says by now: the board tells it from here. Left out where it cannot be read in time."""
     params = {"stage": run.number, "name": run.name, "since": (run.started_at + run.soak_time).isoformat()}
-    lines = read_panel(None, lambda: (*gate.read_lines(run, now=now), *gate.read_rightly(run, now=now)), now=now).value
-    return params if lines is None else params | {"gate": GateTold.of(lines).frozen()}
+    told = gates.measure(run, now=now)
+    return params if told is None else params | {"gate": told.frozen()}
 
 
 def _of_waits(one: LaneFigures) -> Iterator[Condition]:

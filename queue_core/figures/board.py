@@ -79,6 +79,12 @@ class LaneFigures:
         return self.outage if self.outage is not None and self.outage.closed_at is None else None
 
     @property
+    def is_exposure_of_part(self) -> bool:
+        """Whether more waits than `exposure` was taken from: what the rest does meanwhile is not known."""
+        table = self.layers.value
+        return table is None or table.count_of(*where.FOR_THE_MODEL) > EXPOSURE_SAMPLE
+
+    @property
     def outage_unsteady(self) -> tuple[Lane, ...]:
         """The lanes that the open outage still waits for. None of them: it can be closed."""
         return tuple(lane for lane in self.outage_lanes if not is_steady(lane))

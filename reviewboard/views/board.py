@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -9,8 +10,8 @@ from django.views.decorators.http import require_safe
 from queue_core import alerts, figures, prepared
 from queue_core.figures import LaneFigures, LaneState
 from queue_core.gate_told import GateTold
-from queue_core.models import Lane
-from reviewboard import alert_text, board_text, outage_text
+from queue_core.models import AlertEpisode, Lane
+from reviewboard import alert_text, board_text, lane_layers, outage_text
 from reviewboard.alert_text import AlertLine
 from reviewboard.drawing import LayerBar
 from reviewboard.live import LiveVersion, in_kept_order, page_or_partial
@@ -31,6 +32,8 @@ class LaneView:
     figures: Sequence[Figure]
     bar: LayerBar
     exposure: str
+    exposed: str
+    """Which content `exposure` is about, where that is not all that waits."""
     line: str
     outage: OutageLine | None
 
@@ -50,10 +53,11 @@ class Alerts:
 @require_safe
 @needs("view_board")
 def board(request: HttpRequest) -> HttpResponse:
-    with prepared.queries(), figures.snapshot() as as_of:
-        found = figures.board(lanes_to_view(request), now=as_of)
-        standing = alerts.open_episodes(lane_ids_seen(request))
-    gates = alerts.gates_told(standing, now=as_of)
+    with figures.snapshot() as as_of:
+        with prepared.queries():
+            found = figures.board(lanes_to_view(request), now=as_of)
+            standing = alerts.open_episodes(lane_ids_seen(request))
+        gates = _gates(found, standing, as_of)
     views = [_view(one, _gate_of(one, gates), _rights(request, one.lane)) for one in sorted(found, key=_worst_first)]
     views, order_changed = in_kept_order(request, views)
     told = Alerts([alert_text.line(one) for one in standing[:MOST_ALERTS]], max(0, len(standing) - MOST_ALERTS))
@@ -74,6 +78,12 @@ def _worst_first(found: LaneFigures) -> tuple[int, int, str]:
     return figures.state_of(found).rank, -passing, found.lane.name
 
 
+def _gates(found: Sequence[LaneFigures], standing: Sequence[AlertEpisode], as_of: datetime) -> Mapping[str, GateTold]:
+    told = alerts.gates_told(standing, now=as_of)
+    untold = [one for one in found if board_text.is_raise_due(one) and _gate_of(one, told) is None]
+    return {**told, **alerts.gates_of_silent(untold, now=as_of)} if untold else told
+
+
 def _gate_of(found: LaneFigures, gates: Mapping[str, GateTold]) -> GateTold | None:
     return gates.get(alerts.run_subject(found.lane.run)) if found.lane.run is not None else None
 
@@ -92,6 +102,7 @@ def _view(found: LaneFigures, gate: GateTold | None, rights: dict[str, bool]) ->
         figures=board_text.four_figures(found),
         bar=board_text.bar(found),
         exposure=found.exposure.value if found.exposure else "",
+        exposed=lane_layers.exposed(found),
         line=board_text.line_text(found),
         outage=outage_text.open_line(found),
     )

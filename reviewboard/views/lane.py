@@ -87,6 +87,7 @@ def live_context(request: HttpRequest, reading: LaneReading, *, is_broker_there:
         "figures": board_text.four_figures(reading.figures),
         "bar": board_text.bar(reading.figures),
         "exposure": reading.figures.exposure.value if reading.figures.exposure else "",
+        "exposed": lane_layers.exposed(reading.figures),
         "stages": lane_page.stage_path(reading),
         "gate_rows": gate_text.gate_rows(shown),
         "gate_notes": gate_text.notes(shown, has_known_answers=lane_page.has_known_answers(reading)),

@@ -7,11 +7,12 @@ from django.urls import reverse
 
 from queue_core import alerts, figures, where
 from queue_core.clock import DATABASE_CLOCK
+from queue_core.figures.board import EXPOSURE_SAMPLE
 from queue_core.gate_lines import Figure as GateFigure
 from queue_core.gate_lines import GateLine, GateVerdict
 from queue_core.gate_told import GateTold
 from queue_core.lanes import StagePlan
-from queue_core.models import Lane
+from queue_core.models import AlertEpisode, AlertSettings, Lane
 from reviewboard import gate_told_text
 from tests.board.scene import a_lane, break_down, fill, judged, run_some, start, work, workers_seen
 
@@ -155,6 +156,24 @@ def test_a_stage_that_has_run_its_time_says_what_its_gate_says(client, leo) -> N
     assert "has run its time and its gate passes. A lead may raise the stage." in page
 
 
+def test_a_lane_that_wants_no_alert_of_a_soak_has_its_gate_on_the_board_still(client, leo) -> None:
+    soon = {"soak_completions": 3, "soak_time": timedelta(0)}
+    lane = a_lane("quiet", stages=(StagePlan(1, "probe", cap=5, least_sample=40, **soon), StagePlan(2, "all", cap=50)))
+    AlertSettings.objects.create(lane=lane, kinds=["passing"])
+    start(lane, leo)
+    fill(lane, 4, waited=timedelta(minutes=40))
+    work(lane, 3)
+    workers_seen()
+    alerts.watch(clock=DATABASE_CLOCK)
+    client.force_login(leo)
+
+    page = text(client.get("/"))
+
+    assert "its gate cannot tell yet. Too few calls to judge errors: 3 of at least 40." in page
+    assert "Look at the gate; then raise the stage." not in page
+    assert not AlertEpisode.objects.exclude(kind="passing").exists()
+
+
 def test_a_gate_that_does_not_pass_says_which_figure_and_what_to_do(leo) -> None:
     lane = start(a_lane("reviews"), leo)
     with figures.snapshot() as now:
@@ -231,6 +250,27 @@ def test_content_that_is_live_while_it_waits_is_said_loudly(client, vera) -> Non
     client.force_login(vera)
 
     assert "LIVE while it waits" in text(client.get("/"))
+
+
+def test_what_was_not_looked_at_is_not_said_to_be_hidden(client, vera) -> None:
+    """Only the oldest are asked what their content does: what is LIVE deeper in a backlog is not called hidden."""
+    lane = a_lane("posts")
+    fill(lane, EXPOSURE_SAMPLE, waited=HOURS, exposure="hidden")
+    client.force_login(vera)
+    assert "Waiting content is" in text(client.get("/"))
+    fill(lane, 1, waited=timedelta(0), seed=2, exposure="live")
+    said = "The 25 that wait longest (more wait, and were not looked at) are"
+
+    for page in ("/", reverse("lane", args=[lane.name])):
+        answer = text(client.get(page))
+        assert said in answer
+        assert "Waiting content is" not in answer
+    fill(lane, 1, waited=100 * HOURS, seed=3, exposure="live")
+
+    loud = text(client.get("/"))
+
+    assert "Waiting content is" in loud
+    assert "LIVE while it waits" in loud
 
 
 def test_a_layer_that_cannot_be_read_in_time_is_never_a_zero(client, vera, monkeypatch) -> None:
