@@ -5,8 +5,9 @@ half a minute, since nobody judges the guardrails of idle lanes; it opens nothin
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
+from functools import partial
 
 from django.db import transaction
 
@@ -63,6 +64,11 @@ def tick(*, clock: Clock) -> None:
         lambda: imports.forget_old(clock=clock),
         audit.seal_committed,
     ]
+    _each(steps)
+
+
+def _each(steps: Iterable[Callable[[], object]]) -> None:
+    """Give each its turn, whatever the others do; raise the first fault when all had theirs."""
     faults = [fault for step in steps if (fault := _fault_of(step)) is not None]
     if faults:
         raise faults[0]
@@ -78,16 +84,21 @@ def _fault_of(step: Callable[[], object]) -> Exception | None:
 
 
 def _judge_running(clock: Clock) -> None:
-    for lane_id in Lane.objects.filter(run__isnull=False).order_by("pk").values_list("pk", flat=True):
-        ramp.judge_if_due(lane_id, clock=clock)
+    """Each by itself: a lane that cannot be judged must not stop the claims of the others, too."""
+    lane_ids = Lane.objects.filter(run__isnull=False).order_by("pk").values_list("pk", flat=True)
+    _each([partial(ramp.judge_if_due, lane_id, clock=clock) for lane_id in lane_ids])
 
 
 def _wake_lanes(clock: Clock) -> None:
     """Lanes with something to claim, room to claim it in and a place for one more drainer."""
-    for lane in Lane.objects.filter(run__isnull=False).select_related("run", "connection").order_by("pk"):
-        now = clock.now()
-        if drainers.has_free_place(lane, now=now) and drainers.has_work(lane, now=now) and _has_room(lane, clock):
-            wakeups.wake(lane.pk)
+    lanes = Lane.objects.filter(run__isnull=False).select_related("run", "connection").order_by("pk")
+    _each([partial(_wake_lane, lane, clock) for lane in lanes])
+
+
+def _wake_lane(lane: Lane, clock: Clock) -> None:
+    now = clock.now()
+    if drainers.has_free_place(lane, now=now) and drainers.has_work(lane, now=now) and _has_room(lane, clock):
+        wakeups.wake(lane.pk)
 
 
 def _has_room(lane: Lane, clock: Clock) -> bool:

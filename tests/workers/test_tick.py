@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from queue_core import contract, health, tick, wakeups
+from queue_core import contract, health, ramp, tick, wakeups
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Item, Job, ModelConnection, Presence
 from tests.factories import clock, make_connection
@@ -122,6 +122,26 @@ def test_a_step_that_fails_keeps_no_other_from_its_turn_and_is_not_swallowed(sta
     with pytest.raises(RuntimeError, match="no sweep today"):
         tick.tick(clock=DATABASE_CLOCK)
     assert woken == [staged_lane.pk]
+
+
+def test_a_lane_that_cannot_be_judged_keeps_no_other_from_being_judged(stage, woken, monkeypatch):
+    """A lane that nobody judges for half a minute claims nothing: one's trouble would be everybody's."""
+    broken, other = make_staged_lane(stage), make_staged_lane(stage)
+    judge_if_due = ramp.judge_if_due
+    judged = []
+
+    def judging(lane_id, *, clock):
+        if lane_id == broken.pk:
+            raise RuntimeError("this lane's calls cannot be counted in time")
+        judged.append(lane_id)
+        return judge_if_due(lane_id, clock=clock)
+
+    monkeypatch.setattr(ramp, "judge_if_due", judging)
+
+    with pytest.raises(RuntimeError, match="cannot be counted"):
+        tick.tick(clock=DATABASE_CLOCK)
+
+    assert judged == [other.pk]
 
 
 def test_a_look_that_is_due_is_taken_once_by_two_schedulers(staged_lane, stage):
