@@ -101,8 +101,10 @@ def _database() -> dict[str, Any]:
         **named,
         "ENGINE": "django.db.backends.postgresql",
         "OPTIONS": {**options, **named.get("OPTIONS", {})},
-        # The pool keeps connections, and checks them; keeping them twice is refused by Django.
+        # The pool keeps connections; keeping them twice is refused by Django. It looks whether one still lives before
+        # it is given out: after a failover each page would else meet one that died in the pool.
         "CONN_MAX_AGE": 0,
+        "CONN_HEALTH_CHECKS": True,
     }
 
 

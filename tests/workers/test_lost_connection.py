@@ -2,11 +2,13 @@
 
 import pytest
 from django.db import OperationalError, connection, connections
+from django.db.backends.postgresql.base import DatabaseWrapper
 
 from queue_core import batch
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.drain import drain
 from queue_core.models import Attempt, Decision, Job
+from reviewboard import settings as site_settings
 from tests.workers.conftest import receive
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -62,3 +64,24 @@ def test_answers_that_cannot_be_written_are_left_to_their_leases(staged_lane, mo
 
 def _always_lost(_act):
     raise OperationalError("the server closed the connection")
+
+
+def test_a_session_that_died_in_the_pool_is_given_to_nobody():
+    """After a failover no page meets one of those that the pool kept."""
+    kept = site_settings._database()
+    pool = {"pool": kept["OPTIONS"]["pool"]}
+    named = connection.settings_dict | {"OPTIONS": connection.settings_dict["OPTIONS"] | pool}
+    pooled = DatabaseWrapper(named | {"CONN_HEALTH_CHECKS": kept["CONN_HEALTH_CHECKS"]}, alias="pooled")
+    try:
+        with pooled.cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid()")
+            [pid] = cursor.fetchone()
+        pooled.close()
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+        with pooled.cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid()")
+            assert cursor.fetchone() != (pid,)
+        pooled.close()
+    finally:
+        pooled.close_pool()
