@@ -169,7 +169,8 @@ def test_evidence_is_one_a_revision() -> None:
 def test_a_lane_runs_a_stage_or_is_on_hold() -> None:
     make_lane()
 
-    refuses(Lane, "lane_runs_a_stage_or_is_on_hold", cap=None)
+    # The guard of a live cap is asked before the constraint.
+    refuses(Lane, "nobody approved such a cap", cap=None)
     refuses(Lane, "lane_runs_a_stage_or_is_on_hold", run=None)
 
 
