@@ -5,8 +5,9 @@ import io
 import json
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, BinaryIO
 
 import structlog
@@ -131,14 +132,16 @@ class _Apart(Iterator[bytes]):
 
 @dataclass(slots=True)
 class _Counted:
-    """The client's stream, with how much came. Broken off, it just ends: what came in stays in."""
+    """The client's stream, with how much came. Broken off, it just ends: what came in stays in. It ends, too, one byte
+    after the most that is taken, since a body in chunks promises no length that could be looked at before."""
 
     stream: BinaryIO
     size: int = 0
 
     def readline(self, most: int = -1) -> bytes:
+        left = MOST_BYTES + 1 - self.size
         try:
-            part = self.stream.readline(most)
+            part = self.stream.readline(left if most < 0 else min(most, left))
         except OSError:
             return b""
         self.size += len(part)
@@ -179,7 +182,8 @@ class _Taking:
             self._end(counted.size, stopped)
 
     def _take(self, counted: _Counted) -> dict[str, Any]:
-        for batch in batches(_up_to_the_most(lines(counted))):  # type: ignore[arg-type]
+        found = lines(counted)  # type: ignore[arg-type]
+        for batch in batches(islice(found, MOST_LINES)):
             # The call has paid for the first one.
             if any(self.counts.values()) and (spent := self._pay()):
                 return spent
@@ -189,7 +193,7 @@ class _Taking:
                 self.counts[outcome_of(answer)] += 1
             if not self.spool.write(text):
                 return {"code": "given_up", "reason": ""}
-        if sum(self.counts.values()) >= MOST_LINES:
+        if next(found, None) is not None:
             reason = _("More than %(most)d lines: the rest was not read.") % {"most": MOST_LINES}
             return {"code": "too_many_lines", "reason": reason}
         if counted.size > MOST_BYTES:
@@ -230,13 +234,6 @@ class _Taking:
         end = {"end": True, "complete": not stopped, "lines": sum(self.counts.values()), **self.counts, **stopped}
         self.spool.write(_json(end))
         self.spool.complete()
-
-
-def _up_to_the_most(found: Iterable[Line]) -> Iterator[Line]:
-    for taken, line in enumerate(found, start=1):
-        yield line
-        if taken >= MOST_LINES:
-            return
 
 
 def outcome_of(answer: Answer) -> str:

@@ -117,6 +117,24 @@ def test_lines_beyond_the_limit_are_not_read_and_the_end_says_so(call, lane, mon
     assert len(answers) == 2
     assert (end["complete"], end["code"]) == (False, "too_many_lines")
     assert "2" in end["reason"]
+    assert call.lines(ticket(1), b"", ticket(2), b" ")[-1]["complete"], "as many as are taken, and blank ones"
+
+
+def test_a_body_without_a_length_is_read_no_further_than_the_most_that_is_taken_imp_13(make_key, lane, monkeypatch):
+    monkeypatch.setattr(bulk, "MOST_BYTES", len(LINES))
+
+    def sent(raw: bytes) -> tuple[list[dict[str, Any]], int]:
+        stream = io.BytesIO(raw)
+        taking = bulk._Taking(Admission(make_key(f"key-{len(raw)}").key), stream, None, Spool(), None)
+        taking.run()
+        return told_by(taking), stream.tell()
+
+    whole, _read = sent(LINES)
+    more, read = sent(LINES + LINES + b"\n" * 1000)
+
+    assert (whole[-1]["complete"], whole[-1]["stored"]) == (True, 2)
+    assert (more[-1]["complete"], more[-1]["code"], more[-1]["known"]) == (False, "body_too_large", 2)
+    assert read == len(LINES) + 1
 
 
 def test_a_body_beyond_the_rate_of_its_key_ends_where_it_is_and_says_when_to_go_on(make_key, lane, monkeypatch) -> None:
