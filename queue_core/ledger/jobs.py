@@ -79,8 +79,21 @@ WHERE j.id = ANY(%(ids)s::bigint[])
   AND (j.result = 'MANUAL' OR j.dead_reason IN ('deadline', 'attempts', 'pulled'))
   AND NOT EXISTS (
     SELECT FROM queue_core_item i WHERE i.job_id = j.id AND i.opened_at = j.finished_at
+      AND (i.kind <> 'dead' OR i.cause = j.dead_reason)
       AND i.kind = ANY(CASE WHEN j.result = 'MANUAL' THEN ARRAY['manual']
                             WHEN j.dead_reason = 'pulled' THEN ARRAY['pulled', 'urgent'] ELSE ARRAY['dead'] END))
+"""
+
+#: What nobody is asked to handle has to be gone at its source, or it is lost in silence. A spent budget may be the one
+#: of a single claim; that there was a try holds for every one. A newer revision takes the mark of a withdrawal away.
+DIED = """
+SELECT j.id FROM queue_core_job j JOIN queue_core_ticket t ON t.id = j.ticket_id
+WHERE j.id = ANY(%(ids)s::bigint[]) AND CASE j.dead_reason
+  WHEN 'superseded' THEN j.revision = t.current_revision
+  WHEN 'withdrawn' THEN j.revision = t.current_revision AND t.withdrawn_at IS NULL
+  WHEN 'deadline' THEN j.finished_at < j.deadline
+  WHEN 'attempts' THEN j.attempts = 0
+  ELSE FALSE END
 """
 
 REQUEUES = """
@@ -121,6 +134,7 @@ RULES = (
         in_sql(MACHINE_DECISION),
     ),
     Rule("job_handed_over", Job, _("ended with a person's work and without an item for it"), in_sql(HANDED_OVER)),
+    Rule("job_died", Job, _("is DEAD for a reason that did not happen"), in_sql(DIED)),
     Rule("job_requeues", Job, _("its requeues are not those that people made"), in_sql(REQUEUES)),
     Rule("attempt_times", Attempt, _("ended when its lease did not allow it"), in_sql(TIMES)),
     Rule("attempt_place", Attempt, _("is in another lane than its job, run or policy"), in_sql(PLACE)),

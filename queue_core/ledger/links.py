@@ -5,6 +5,9 @@ from django.utils.translation import gettext_lazy as _
 
 from queue_core.ledger.rules import Rule, in_sql
 from queue_core.models import (
+    AlertEpisode,
+    AlertNotice,
+    ApiKey,
     Appeal,
     Assignment,
     Attempt,
@@ -14,21 +17,27 @@ from queue_core.models import (
     BulkEntry,
     Decision,
     Delivery,
+    DeliveryTry,
+    Endpoint,
     Evidence,
     EvidenceReport,
     Hold,
+    ImportRefusal,
     ImportRun,
     Item,
     ItemPass,
     Job,
+    KnownAnswer,
     KnownReply,
     Lane,
     LaneRole,
     LateAnswer,
     Message,
+    Outage,
     OutageEntry,
     Policy,
     PreservationHold,
+    ReasonCodeVersion,
     Recall,
     RecallEntry,
     SecondLook,
@@ -37,9 +46,10 @@ from queue_core.models import (
 )
 
 LINKED: tuple[type[models.Model], ...] = (
-    Lane, LaneRole, Policy, StageRun, Hold, OutageEntry, KnownReply, Ticket, Evidence, PreservationHold, EvidenceReport,
-    Job, Attempt, LateAnswer, Decision, Message, Delivery, Item, Assignment, ItemPass, SecondLook, BlindCheck, Appeal,
-    Recall, RecallEntry, BulkAct, BulkEntry, ImportRun, AuditEntry,
+    Lane, LaneRole, Policy, ReasonCodeVersion, StageRun, Hold, Outage, OutageEntry, KnownAnswer, KnownReply, ApiKey,
+    Ticket, Evidence, PreservationHold, EvidenceReport, Job, Attempt, LateAnswer, Decision, Message, Endpoint, Delivery,
+    DeliveryTry, Item, Assignment, ItemPass, SecondLook, BlindCheck, Appeal, Recall, RecallEntry, BulkAct, BulkEntry,
+    ImportRun, ImportRefusal, AlertEpisode, AlertNotice, AuditEntry,
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import io
 from datetime import timedelta
+from uuid import uuid4
 
 from django.contrib.auth.models import Group
 
@@ -9,6 +10,9 @@ from queue_core import bulk, contract, imports, people, recalls, relay, roles
 from queue_core.bulk import Terms
 from queue_core.imports import NewFile, Settings
 from queue_core.models import (
+    AlertEpisode,
+    AlertNotice,
+    ApiKey,
     BulkAct,
     Decision,
     Endpoint,
@@ -22,6 +26,7 @@ from queue_core.models import (
     LaneRole,
     Outage,
     OutageEntry,
+    ReasonCodeVersion,
 )
 from queue_core.people import keeping, restricting
 from queue_core.relay import Answer, rows
@@ -188,6 +193,15 @@ class Stage:
         )  # fmt: skip
         outage = Outage.objects.create(connection=lane.connection, cause="precaution", opened_at=at(1))
         OutageEntry.objects.create(outage=outage, at=at(1), code="opened")
+        ApiKey.objects.create(name="forum", prefix="p", digest="d", made_at=at(1), made_by=self.ann)
+        ReasonCodeVersion.objects.create(ground=make_ground("of_old"), version=1, title="of old")
+        told = AlertEpisode.objects.create(
+            kind="growing", subject="one", lane=lane, begun_at=at(1), seen_at=at(1), acknowledged_at=at(2),
+            acknowledged_by=self.ann,
+        )  # fmt: skip
+        AlertNotice.objects.create(
+            episode=told, phase="begun", channel="mail", person=self.ann, key=uuid4(), due_at=at(1)
+        )  # fmt: skip
 
 
 def staged() -> dict[str, int]:

@@ -74,6 +74,14 @@ DAMAGE: list[tuple[str, str]] = [
     ("job_handed_over", "DELETE FROM queue_core_item WHERE job_id = %(manual)s"),
     ("job_handed_over", "DELETE FROM queue_core_item WHERE job_id = %(dead)s"),
     ("job_handed_over", "UPDATE queue_core_item SET kind = 'dead' WHERE job_id = %(pulled)s"),
+    ("job_handed_over", ("UPDATE queue_core_job SET dead_reason = 'attempts', attempts = 1, fence = 1"
+                        " WHERE id = %(dead)s")),
+    ("job_died", ("UPDATE queue_core_job SET state = 'DEAD', dead_reason = 'superseded', finished_at = now()"
+                 " WHERE id = %(waiting)s")),
+    ("job_died", ("UPDATE queue_core_job SET state = 'DEAD', dead_reason = 'withdrawn', finished_at = now()"
+                 " WHERE id = %(leased)s")),
+    ("job_died", "UPDATE queue_core_job SET deadline = finished_at + interval '1 s' WHERE id = %(dead)s"),
+    ("job_died", "UPDATE queue_core_job SET dead_reason = 'attempts' WHERE id = %(dead)s"),
     ("job_requeues", "UPDATE queue_core_job SET requeues = requeues + 1 WHERE id = %(waiting)s"),
     ("job_requeues", "DELETE FROM queue_core_auditentry WHERE act = 'job.requeued'"),
     ("attempt_times", "UPDATE queue_core_attempt SET ended_at = lease_until WHERE job_id = %(done)s"),

@@ -128,6 +128,15 @@ DAMAGE: list[tuple[str, str]] = [
     ("recallentry_link", "DELETE FROM queue_core_recall"),
     ("bulkact_link", "UPDATE queue_core_bulkact SET by_id = 999999"),
     ("bulkentry_link", "DELETE FROM queue_core_bulkact"),
+    ("importrefusal_link", "DELETE FROM queue_core_importrun"),
+    ("deliverytry_link", "DELETE FROM queue_core_delivery"),
+    ("endpoint_link", "UPDATE queue_core_endpoint SET changed_state_by_id = 999999"),
+    ("outage_link", "UPDATE queue_core_outage SET connection_id = 999999"),
+    ("knownanswer_link", "UPDATE queue_core_knownanswer SET lane_id = 999999"),
+    ("reasoncodeversion_link", "DELETE FROM queue_core_reasoncode"),
+    ("apikey_link", "UPDATE queue_core_apikey SET made_by_id = 999999"),
+    ("alertepisode_link", "UPDATE queue_core_alertepisode SET acknowledged_by_id = 999999"),
+    ("alertnotice_link", "DELETE FROM queue_core_alertepisode"),
     ("importrun_link", "UPDATE queue_core_importrun SET by_id = 999999"),
 ]  # fmt: skip
 
