@@ -10,7 +10,7 @@ from queue_core.models import BulkAct, BulkEntry, Decision, Item
 from queue_core.people import ResolveOutcome, TakeOutcome
 from queue_core.people.eligibility import open_to, took_part
 from queue_core.states import BulkOutcome, ItemKind
-from tests.factories import at, clock, make_ground, make_lane
+from tests.factories import at, clock, make_ground, make_lane, past_the_guards
 from tests.people.cast import LEAD, leo, manual_item, person, rita, take
 from tests.people.test_chain import appeal, decide, gate, lane_with_second_looks, lena, open_item
 
@@ -56,6 +56,7 @@ def test_whoever_holds_what_is_their_own_matter_does_not_decide_it():
     item = disputed(first, leo())
     token = take(item, third, when=24)
     # As a deploy of an older version may have left it.
+    past_the_guards()
     item.assignments.update(person=first)
     Item.objects.filter(pk=item.pk).update(taken_by=first)
 
