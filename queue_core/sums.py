@@ -28,9 +28,9 @@ FROM (
 GROUP BY 1, 2, 3
 """
 
-#: Cut where a clock on the wall shows a new hour or day. An hour that a zone has twice is two: each has its own offset.
+#: Cut at some moments: 1 from the first one on, 2 from the second on, ...
 CUTS = """
-SELECT r.lane_id, date_trunc(%(unit)s, r.minute, %(zone)s), c.code, sum(c.number::bigint)
+SELECT r.lane_id, width_bucket(r.minute, %(starts)s::timestamptz[]), c.code, sum(c.number::bigint)
 FROM (
   SELECT lane_id, minute, counts FROM queue_core_laneminute
   WHERE lane_id = ANY(%(lanes)s::bigint[]) AND minute >= %(since)s AND minute < %(until)s
@@ -166,18 +166,17 @@ def series(
     return {pk: [Counts(dict(one)) for one in steps] for pk, steps in found.items()}
 
 
-def cuts(
-    lane_ids: Collection[int], *, since: datetime, until: datetime, unit: str, zone: str
-) -> dict[int, dict[datetime, Counts]]:
-    """The same by minutes, hours or days (`unit`: "minute", "hour", "day") of a time zone, by when each begins.
+def cuts(lane_ids: Collection[int], *, starts: Sequence[datetime], until: datetime) -> dict[int, Sequence[Counts]]:
+    """The same for each time that begins at one of `starts`, whole minutes in order, and ends where the next begins.
 
-    Those in which nothing happened are left out.
+    Who asks says where a day begins: PostgreSQL and Python do not take the same one of two midnights, where a zone's
+    clocks are set back over it, and need not know the same zones.
     """
-    found: dict[int, dict[datetime, dict[str, int]]] = {pk: {} for pk in lane_ids}
-    bounds = {"since": tally.minute_of(since), "until": _minute_after(until)}
-    for lane_id, start, code, number in _rows(CUTS, lanes=list(lane_ids), unit=unit, zone=zone, **bounds):
-        found[lane_id].setdefault(start, {})[code] = int(number)
-    return {pk: {start: Counts(one) for start, one in cut.items()} for pk, cut in found.items()}
+    found: dict[int, list[dict[str, int]]] = {pk: [{} for _start in starts] for pk in lane_ids}
+    bounds = {"since": starts[0], "until": _minute_after(until), "starts": list(starts)}
+    for lane_id, place, code, number in _rows(CUTS, lanes=list(lane_ids), **bounds):
+        found[lane_id][place - 1][code] = int(number)
+    return {pk: [Counts(one) for one in times] for pk, times in found.items()}
 
 
 def totals(lane_ids: Collection[int]) -> dict[int, dict[str, int]]:

@@ -1,6 +1,6 @@
 """The two charts of a lane's page: how long the oldest waited, and what was decided, came in and failed."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
@@ -34,10 +34,6 @@ class Span(StrEnum):
         """The span of an address's word; the hour for a word that is none."""
         return cls(word) if word in cls else cls.HOUR
 
-    @property
-    def unit(self) -> str:
-        return {Span.HOUR: "minute", Span.TODAY: "hour", Span.DAYS: "day"}[self]
-
 
 @dataclass(frozen=True, slots=True)
 class SpanLink:
@@ -55,7 +51,9 @@ def charts(lane: Lane, span: Span, *, now: datetime) -> list[LineChart]:
     """Both charts of a lane, cut in the reader's zone."""
     times = points(span, now=now)
     marks = _marks(lane, since=times[0], until=now)
-    return [_waits(lane, span, times, marks, now), _flow(lane, span, times, marks, now)]
+    # The present minute is no point of the hour, and counts for none of them.
+    until = times[-1] + MINUTE if span is Span.HOUR else now
+    return [_waits(lane, span, times, marks, until), _flow(lane, span, times, marks, until)]
 
 
 def points(span: Span, *, now: datetime) -> list[datetime]:
@@ -81,27 +79,26 @@ def _midnight(now: datetime, *, days_ago: int) -> datetime:
     return datetime.combine(timezone.localdate(now) - days_ago * DAY, time(), zone).astimezone(UTC)
 
 
-def _waits(lane: Lane, span: Span, times: Sequence[datetime], marks: Sequence[Mark], now: datetime) -> LineChart:
-    samples = figures.longest_waits(lane.pk, since=times[0], until=now, unit=span.unit, zone=_zone())
+def _waits(lane: Lane, span: Span, times: Sequence[datetime], marks: Sequence[Mark], until: datetime) -> LineChart:
+    waits = figures.longest_waits(lane.pk, starts=times, until=until)
     series = [
-        Series("a", _("ready"), [_minutes(samples, at, 0) for at in times]),
-        Series("b", _("held"), [_minutes(samples, at, 1) for at in times]),
+        Series("a", _("ready"), [_minutes(one, 0) for one in waits]),
+        Series("b", _("held"), [_minutes(one, 1) for one in waits]),
     ]
     title = _("Oldest wait, ready and held")
     return line_chart(title, times, series, unit=_("minutes"), marks=marks, of_days=span is Span.DAYS)
 
 
-def _minutes(waits: Mapping[datetime, Sequence[timedelta | None]], at: datetime, place: int) -> float | None:
+def _minutes(waits: Sequence[timedelta | None] | None, place: int) -> float | None:
     """A gap where nobody looked, and nothing at all where nothing waited."""
-    if at not in waits:
+    if waits is None:
         return None
-    wait = waits[at][place]
+    wait = waits[place]
     return wait / MINUTE if wait is not None else 0.0
 
 
-def _flow(lane: Lane, span: Span, times: Sequence[datetime], marks: Sequence[Mark], now: datetime) -> LineChart:
-    [cut] = figures.cuts([lane.pk], since=times[0], until=now, unit=span.unit, zone=_zone()).values()
-    counted = [cut.get(at, Counts()) for at in times]
+def _flow(lane: Lane, span: Span, times: Sequence[datetime], marks: Sequence[Mark], until: datetime) -> LineChart:
+    [counted] = figures.cuts([lane.pk], starts=times, until=until).values()
     series = [
         Series("a", _("decided"), _numbers(counted, lambda one: one.decided)),
         Series("b", _("arriving"), _numbers(counted, lambda one: one.added)),
@@ -125,7 +122,3 @@ def _marks(lane: Lane, *, since: datetime, until: datetime) -> list[Mark]:
         *(Mark(hold.started_at, "hold", _("hold")) for hold in holds[:MOST_MARKS]),
     ]
     return sorted(marks, key=lambda mark: mark.at)[-MOST_MARKS:]
-
-
-def _zone() -> str:
-    return timezone.get_current_timezone_name()

@@ -1,6 +1,6 @@
 """A look at each lane once a minute: how long its oldest waited, and how many stood in which layer."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -35,24 +35,27 @@ def samples(lane_ids: Collection[int], *, since: datetime, until: datetime) -> d
     return found
 
 
-#: The longest that anything waited in each minute, hour or day of a zone.
+#: The longest that anything waited in each time between some moments: 1 from the first one on, 2 from the second, ...
 LONGEST = """
-SELECT date_trunc(%(unit)s, minute, %(zone)s), max(oldest_ready), max(oldest_held) FROM queue_core_lanesample
+SELECT width_bucket(minute, %(starts)s::timestamptz[]), max(oldest_ready), max(oldest_held) FROM queue_core_lanesample
 WHERE lane_id = %(lane)s AND minute >= %(since)s AND minute < %(until)s GROUP BY 1
 """
 
 
 def longest_waits(
-    lane_id: int, *, since: datetime, until: datetime, unit: str, zone: str
-) -> dict[datetime, tuple[timedelta | None, timedelta | None]]:
-    """The longest ready and held waits by minutes, hours or days of a zone; those in which nobody looked are left out.
+    lane_id: int, *, starts: Sequence[datetime], until: datetime
+) -> list[tuple[timedelta | None, timedelta | None] | None]:
+    """The longest ready and held waits of each time that begins at one of `starts`, whole minutes in order.
 
-    None: nothing waited so whenever somebody looked.
+    None where nobody looked; within a pair: nothing waited so whenever somebody looked.
     """
-    bounds: dict[str, Any] = {"lane": lane_id, "since": tally.minute_of(since), "until": until}
+    found: list[tuple[timedelta | None, timedelta | None] | None] = [None for _start in starts]
+    bounds: dict[str, Any] = {"lane": lane_id, "since": starts[0], "until": until, "starts": list(starts)}
     with connection.cursor() as cursor:
-        cursor.execute(LONGEST, bounds | {"unit": unit, "zone": zone})
-        return {start: (ready, held) for start, ready, held in cursor.fetchall()}
+        cursor.execute(LONGEST, bounds)
+        for place, ready, held in cursor.fetchall():
+            found[place - 1] = (ready, held)
+    return found
 
 
 def _sample(lane: Lane, table: where.LayerTable, minute: datetime, now: datetime) -> LaneSample:

@@ -48,6 +48,35 @@ def test_days_are_cut_at_the_readers_midnight_also_when_clocks_are_set_back_obs_
     assert sum(row.values[0] or 0 for row in by_day.rows) == 3
 
 
+@pytest.mark.parametrize(
+    ("zone", "times", "hours"),
+    [
+        # Midnight comes twice.
+        ("America/Havana", ("2026-11-01T04:30Z", "2026-11-01T05:30Z", "2026-11-02T04:30Z"), 25),
+        # There is no midnight.
+        ("Africa/Cairo", ("2026-04-23T22:00Z", "2026-04-23T22:30Z", "2026-04-24T20:30Z"), 23),
+        # Clocks are set back by half an hour.
+        ("Australia/Lord_Howe", ("2026-04-04T13:00Z", "2026-04-04T15:15Z", "2026-04-05T13:15Z"), 25),
+    ],
+)
+def test_a_day_on_which_clocks_are_set_has_all_that_happened_in_it_obs_06(zone, times, hours) -> None:
+    lane = make_lane()
+    for at in times:
+        decided(lane, datetime.fromisoformat(at))
+    midnight = datetime.fromisoformat(times[0]).replace(minute=0)
+    LaneSample.objects.create(lane=lane, minute=midnight, taken_at=midnight, oldest_ready=MINUTE, layers={})
+    now = datetime.fromisoformat(times[2]) + MINUTE
+
+    with timezone.override(zone):
+        waits, by_day = charts(lane, Span.DAYS, now=now)
+        by_hour = flow(lane, Span.TODAY, now)
+
+    assert [row.values[0] for row in by_day.rows if row.values[0]] == [3]
+    assert [row.values[0] for row in waits.rows if row.values[0]] == [1]
+    assert sum(row.values[0] or 0 for row in by_hour.rows) == 3
+    assert len(by_hour.rows) == hours
+
+
 def test_today_begins_at_the_readers_midnight_in_a_zone_of_half_hours_obs_09() -> None:
     lane = make_lane()
     decided(lane, datetime(2026, 12, 1, 18, 29, tzinfo=UTC))
@@ -69,6 +98,20 @@ def test_no_chart_has_more_than_sixty_points_and_its_last_is_of_late(span: Span,
     assert (
         times[-1] <= now < times[-1] + {Span.HOUR: 2 * MINUTE, Span.TODAY: 60 * MINUTE, Span.DAYS: 1440 * MINUTE}[span]
     )
+
+
+def test_the_minute_that_has_only_begun_counts_for_none_of_the_hour() -> None:
+    lane, now = make_lane(), datetime(2026, 5, 1, 12, 0, 30, tzinfo=UTC)
+    decided(lane, now.replace(second=0) - MINUTE, 2)
+    decided(lane, now.replace(second=0), 5)
+    LaneSample.objects.create(
+        lane=lane, minute=now.replace(second=0), taken_at=now, oldest_ready=timedelta(hours=1), layers={}
+    )
+
+    waits, by_minute = charts(lane, Span.HOUR, now=now)
+
+    assert [row.values[0] for row in by_minute.rows[-2:]] == [0, 2]
+    assert [row.values[0] for row in waits.rows] == [None] * len(waits.rows)
 
 
 def test_waits_are_the_longest_seen_and_a_time_in_which_nobody_looked_is_a_gap() -> None:
