@@ -1,8 +1,10 @@
 """What people do about deliveries: one address an act. The verbs judge, under the endpoint's lock."""
 
 from collections.abc import Callable
+from datetime import datetime
 
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -16,6 +18,7 @@ from queue_core.models import Delivery
 from queue_core.relay import EndpointActed, EndpointOutcome
 from reviewboard.delivery_text import act_conflict, replayed_text
 from reviewboard.filters import DeliveriesFilter
+from reviewboard.paging import read_in_time
 from reviewboard.shapes import Conflict
 from reviewboard.views.access import delivery_to_manage, endpoint_to_manage
 from reviewboard.views.deliveries import RIGHT, answer_with_deliveries, endpoint_names, filtered
@@ -107,7 +110,7 @@ def replay_many(request: HttpRequest) -> HttpResponse:
     found = filtered(request, chosen) if chosen.takes_all(request.GET) else Delivery.objects.none()
     if request.method == "POST":
         replayed = relay.replay(
-            found,
+            found.filter(ended_at__lte=_moment(request.POST.get("as_of", ""))),
             up_to=_number(request.POST.get("up_to", "")),
             what=chosen.query(),
             person=person_of(request),
@@ -115,17 +118,39 @@ def replay_many(request: HttpRequest) -> HttpResponse:
         )
         (messages.success if replayed.number else messages.warning)(request, replayed_text(replayed))
         return redirect(chosen.url(reverse("deliveries")))
-    ids = list(relay.replayable(found).order_by("pk").values_list("pk", flat=True)[: relay.MOST_REPLAYED + 1])
+    return _counted(request, chosen, found)
+
+
+def _counted(request: HttpRequest, chosen: DeliveriesFilter, found: QuerySet[Delivery]) -> HttpResponse:
+    as_of, back = DATABASE_CLOCK.now(), chosen.url(reverse("deliveries"))
+    numbers = relay.replayable(found).order_by("pk").values_list("pk", flat=True)
+    ids = read_in_time(lambda: list(numbers[: relay.MOST_REPLAYED + 1]))
+    if ids is None:
+        messages.warning(request, _("The list could not be read in time."))
+        messages.warning(request, _("Choose an endpoint, a state or a ticket to narrow it."))
+        return redirect(back)
     context = {
         "nav": "deliveries",
         "number": min(len(ids), relay.MOST_REPLAYED),
         "is_more": len(ids) > relay.MOST_REPLAYED,
         "most": relay.MOST_REPLAYED,
         "up_to": ids[-1] if ids else 0,
+        # What was under way when they were counted, and ends before the click, was not counted.
+        "as_of": as_of,
         "filter": chosen,
-        "back_url": chosen.url(reverse("deliveries")),
+        "back_url": back,
     }
     return render(request, "deliveries/replay.html", context)
+
+
+def _moment(sent: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(sent)
+    except ValueError as error:
+        raise Http404 from error
+    if found.tzinfo is None:
+        raise Http404
+    return found
 
 
 def _number(sent: str) -> int:

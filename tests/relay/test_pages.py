@@ -23,6 +23,11 @@ def text(response) -> str:
     return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.content.decode())))
 
 
+def counted(page) -> dict[str, object]:
+    """What the form of a replay carries: what was counted, and when."""
+    return {"up_to": page.context["up_to"], "as_of": page.context["as_of"].isoformat()}
+
+
 @pytest.fixture
 def shop(make_endpoint, receiver) -> Endpoint:
     return make_endpoint(receiver.url)
@@ -193,11 +198,30 @@ class TestActs:
         assert "Send 3 messages again" in text(page)
         done_job(make_lane())
         deliver(shop, clock)
+        # Under way when they were counted.
+        Delivery.objects.filter(pk=page.context["up_to"]).update(ended_at=DATABASE_CLOCK.now())
 
-        shown = text(signed_in.post(url, {"up_to": page.context["up_to"]}, follow=True))
+        shown = text(signed_in.post(url, counted(page), follow=True))
 
-        assert "3 messages are sent again, with the same ids." in shown
-        assert Delivery.objects.filter(state="pending").count() == 3
+        assert "2 messages are sent again, with the same ids." in shown
+        assert Delivery.objects.filter(state="pending").count() == 2
+        for sent in ({"up_to": 9}, {"up_to": 9, "as_of": "2026-01-01T00:00:00"}, {"up_to": 9, "as_of": "now"}):
+            assert signed_in.post(url, sent).status_code == 404
+
+    def test_what_cannot_be_counted_in_time_is_said_and_is_no_error_pgq_21(
+        self, signed_in, shop, receiver, clock, monkeypatch
+    ) -> None:
+        done_job(make_lane())
+        deliver(shop, clock)
+        monkeypatch.setattr("reviewboard.paging.TIME_LIMIT", "20ms")
+        slow = "pg_sleep(0.5) IS NOT NULL"
+        monkeypatch.setattr(relay, "replayable", lambda found: found.extra(where=[slow]))
+
+        shown = signed_in.get(reverse("deliveries_replay"))
+
+        assert shown.status_code == 302
+        monkeypatch.setattr("reviewboard.paging.TIME_LIMIT", "3s")
+        assert "The list could not be read in time." in text(signed_in.get(shown.url))
 
     def test_of_an_endpoint_that_was_renamed_meanwhile_nothing_is_sent_again_adm_04(
         self, signed_in, shop, receiver, clock
@@ -206,10 +230,10 @@ class TestActs:
         done_job(make_lane())
         deliver(shop, clock)
         url = f"{reverse('deliveries_replay')}?endpoint=shop"
-        up_to = signed_in.get(url).context["up_to"]
+        sent = counted(signed_in.get(url))
         Endpoint.objects.update(name="store")
 
-        assert "Nothing was sent again" in text(signed_in.post(url, {"up_to": up_to}, follow=True))
+        assert "Nothing was sent again" in text(signed_in.post(url, sent, follow=True))
         assert not Delivery.objects.filter(state="pending").exists()
 
 
