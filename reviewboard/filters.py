@@ -1,5 +1,6 @@
 """What a list is filtered by: parameters in, a query and links out. What is no value of a filter is left out of a list,
-which shows so; an act on all that a filter finds asks `takes_all` first, and is about nothing otherwise."""
+which shows so. An act on all that a filter finds asks `takes_all` first, and so does a file of it.
+"""
 
 import hashlib
 from collections.abc import Collection

@@ -58,10 +58,11 @@ def audit(request: HttpRequest) -> HttpResponse:
 @needs(RIGHT)
 def export(request: HttpRequest, kind: str) -> HttpResponse | StreamingHttpResponse:
     """The entries of a filter as a file, the newest first, at most MOST_EXPORTED. An audited act itself."""
-    if kind not in TYPES:
-        raise Http404
     lanes = list(lanes_seen(request, RIGHT))
     chosen = AuditFilter.read(request.GET, lanes=[lane.name for lane in lanes], acts=CODES)
+    if kind not in TYPES or not chosen.takes_all(request.GET):
+        # No file with more in it than was asked for.
+        raise Http404
     person = person_of(request)
     now = DATABASE_CLOCK.now()
     exported = {"as": kind, "filter": chosen.query()}

@@ -153,6 +153,16 @@ def test_a_file_of_an_unknown_kind_does_not_exist(client, leo):
     assert client.get(reverse("audit_export", args=["xls"])).status_code == 404
 
 
+@pytest.mark.parametrize("gone", ["lane=renamed", "act=lane.painted", "since=2026-13-01"])
+def test_a_file_of_a_filter_of_which_a_part_is_gone_is_none_and_not_of_all(client, leo, gone):
+    client.force_login(leo)
+    act(make_lane())
+
+    assert client.get(f"{reverse('audit_export', args=['csv'])}?{gone}").status_code == 404
+    assert client.get(f"{reverse('audit')}?{gone}").status_code == 200
+    assert not AuditEntry.objects.filter(act="audit.exported").exists()
+
+
 @pytest.mark.browser
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
