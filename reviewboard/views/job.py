@@ -18,6 +18,7 @@ from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Assignment, Attempt, AuditEntry, Decision, Delivery, Item, Job, LateAnswer, Message
 from queue_core.states import ActOutcome, DeadlineKind, JobState
 from reviewboard import effect_text
+from reviewboard.act_names import DENIED
 from reviewboard.item_text import score_lines
 from reviewboard.lengths import DEADLINES, length_of
 from reviewboard.life import MOST_ATTEMPTS, Ledger, life_of
@@ -95,10 +96,11 @@ def _whole_page(job: Job, person: Person, now: datetime) -> dict[str, Any]:
 def _ledger(job: Job) -> Ledger:
     newest = Attempt.objects.filter(job=job).select_related("policy").order_by("-fence")[:MOST_ATTEMPTS]
     items = list(Item.objects.filter(job=job).order_by("pk"))
+    acts = AuditEntry.objects.filter(subject_type="job", subject_id=str(job.pk)).exclude(act=DENIED).order_by("pk")
     return Ledger(
         job=job,
         attempts=list(reversed(newest)),
-        acts=list(AuditEntry.objects.filter(subject_type="job", subject_id=str(job.pk)).order_by("pk")[:MOST_ROWS]),
+        acts=list(acts[:MOST_ROWS]),
         items=items,
         assignments=list(Assignment.objects.filter(item__in=items).select_related("person").order_by("pk")[:MOST_ROWS]),
         decisions=list(

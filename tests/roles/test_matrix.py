@@ -129,6 +129,9 @@ def test_a_try_to_act_on_a_row_of_another_lane_is_on_record_and_a_look_is_not_mo
         for row, right in [*tried.values(), (other.lane, "hold_lane")]
     ]
     assert {one.lane for one in denied} == {other.lane, None}, "an outage and an endpoint are of no lane"
+    client.force_login(with_role(roles.LEAD))
+    for name, argument in (("lane", other.lane.name), ("job", other.job.pk)):
+        assert "without the right" not in client.get(reverse(name, args=[argument])).content.decode(), "no act was done"
 
 
 def test_a_stranger_is_led_to_sign_in_from_every_address_but_the_open_ones(scene: Scene) -> None:
