@@ -23,6 +23,7 @@ SETTING = re.compile(r"\b([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\b")
 LINK = re.compile(r"\]\((?!https?://)([^)#\s]+)")
 PLACE = re.compile(r"`((?:deploy|docs|tests|queue_core|reviewboard|static|templates)/[\w./-]*)`")
 ADDRESS = re.compile(r"`(/(?!v1/)[\w/-]*/?)`|board\.example(/api/[\w/-]*)|\b(?:GET|POST|PUT|DELETE) (/api/[\w/-]*[\w])")
+CASE = re.compile(r"^\| ([A-Z]{3}-\d\d) \|(.*)", re.MULTILINE)
 NAME = re.compile(r"`((?:queue_core|reviewboard)\.[\w.]+)(?:\([^`]*)?`")
 #: Variables of the environment by example, and words of OpenSSL and of the transparency database that look like ours.
 EXAMPLES = re.compile(r"(_API_KEY|_BASE_URL|_SECRET|\ASSL_CERT_FILE)\Z|\A(STATEMENT_CATEGORY|DECISION_VISIBILITY)_")
@@ -116,6 +117,22 @@ def _is_found(name: str) -> bool:
     except ImportError:
         return hasattr(import_module(module), last)
     return True
+
+
+def test_each_case_is_named_in_every_test_that_is_said_to_hold_it() -> None:
+    wrong, cases = [], CASE.findall(PAGES["docs/cases.md"].read_text("utf-8"))
+    for case, row in cases:
+        folder = ROOT
+        for name in re.findall(r"`([\w/]+\.py)`", row):
+            # The folder is told once for those that follow.
+            file = ROOT / name if "/" in name else folder / name
+            folder = file.parent
+            named = file.read_text("utf-8").lower() if file.is_file() else ""
+            if not any(one in named for one in (case.lower(), case.lower().replace("-", "_"))):
+                wrong.append(f"{case}: {name}")
+
+    assert wrong == []
+    assert len(cases) > 90
 
 
 def test_the_readers_of_this_test_find_what_they_look_for() -> None:
