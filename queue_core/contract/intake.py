@@ -4,10 +4,9 @@ One path stores: `receive_many`. `add` is the oracle's verb on top of it; intake
 knows again what it accepted before, even when the deadline is over by then.
 """
 
-import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,15 +14,16 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from queue_core import tally
+from queue_core import prepared, tally
 from queue_core.clock import Clock, is_instant
+from queue_core.contract import intake_sql
 from queue_core.contract.acts import take_out_urgent
 from queue_core.contract.deaths import end_dead
 from queue_core.contract.items import close_open_item
-from queue_core.contract.locks import read_clock
-from queue_core.contract.order import urgency
+from queue_core.contract.locks import own_instant, read_clock
+from queue_core.contract.storing import store_new, store_revision
 from queue_core.errors import InvalidJob, RevisionConflict
-from queue_core.models import Evidence, Job, Lane, Ticket
+from queue_core.models import Job, Lane, Ticket
 from queue_core.models.tickets import MAX_ID, MAX_SOURCE
 from queue_core.states import ActOutcome, AddOutcome, DeadReason, ItemEnd, JobState, SourceKind
 
@@ -106,15 +106,25 @@ def receive_many(tickets: Sequence[NewTicket], *, clock: Clock) -> list[Received
     """
     unnamed = {place: fault for place, ticket in enumerate(tickets) if (fault := name_fault(ticket)) is not None}
     names = {ticket.name for place, ticket in enumerate(tickets) if place not in unnamed}
-    stored_before = set(_named(names).values_list("source", "external_id"))
-    now = read_clock(clock, InvalidJob)
+    now, stored_before = _look_up(names, clock)
     new, refused = _judge_new(tickets, set(unnamed), stored_before, now)
     # Where another call was first, its row counts, and its job once it has committed (PGQ-12).
-    rows = [_ticket_row(new[name].ticket, now) for name in sorted(new)]
-    Ticket.objects.bulk_create(rows, ignore_conflicts=True)
-    shelf = _Shelf(names)
-    shelf.store_jobs(shelf.without_job(new), now)
+    stored = store_new(list(new.values()), now)
+    shelf = _Shelf(names - {(row.source, row.external_id) for row, _job in stored})
+    shelf.take(stored, now)
     return [unnamed.get(place) or shelf.answer(ticket, refused.get(place)) for place, ticket in enumerate(tickets)]
+
+
+def _look_up(names: Set[Name], clock: Clock) -> tuple[datetime, set[Name]]:
+    """The time of an intake, and which of these names are stored."""
+    named = list(names)
+    values = {
+        "sources": [source for source, _id in named],
+        "ids": [external_id for _source, external_id in named],
+        "now": own_instant(clock, InvalidJob),
+    }
+    now, places = prepared.run(intake_sql.KNOWN, values).fetchall()[0]
+    return now, {named[place - 1] for place in places}
 
 
 def _judge_new(
@@ -160,7 +170,7 @@ def supersede(ticket: NewTicket, *, replaces: str, clock: Clock) -> Received:
         raise sealed
     _end_open_jobs(row, DeadReason.SUPERSEDED, ItemEnd.SUPERSEDED, now)
     _take_over(row, ticket)
-    shelf.store_jobs([(row, sealed)], now)
+    shelf.take([(row, store_revision(row, sealed, now))], now)
     return Received(AddOutcome.STORED, shelf.jobs[row.pk, ticket.revision], row.current_revision)
 
 
@@ -197,11 +207,6 @@ class _Shelf:
         for job in Job.objects.filter(ticket__in=[row.pk for row in self.tickets.values()]).order_by("round"):
             self.jobs[job.ticket_id, job.revision] = job
 
-    def without_job(self, new: dict[Name, Sealed]) -> list[tuple[Ticket, Sealed]]:
-        """Those that this very call inserted: a committed ticket has a job."""
-        with_job = {ticket_id for ticket_id, _revision in self.jobs}
-        return [(self.tickets[name], sealed) for name, sealed in new.items() if self.tickets[name].pk not in with_job]
-
     def known(self, ticket: NewTicket) -> Received | None:
         row = self.tickets.get(ticket.name)
         job = self.jobs.get((row.pk, ticket.revision)) if row else None
@@ -225,19 +230,13 @@ class _Shelf:
         row = self.tickets.get(name)
         return row is not None and (row.pk, row.current_revision) not in self._stored
 
-    def store_jobs(self, pairs: list[tuple[Ticket, Sealed]], now: datetime) -> None:
-        evidence = Evidence.objects.bulk_create([_evidence_row(row, sealed, now) for row, sealed in pairs])
-        jobs = Job.objects.bulk_create(
-            [_job_row(row, sealed.ticket, text, now) for (row, sealed), text in zip(pairs, evidence, strict=True)]
-        )
-        tally.enter_all(jobs, now=now)
-        urgent = []
-        for (row, sealed), job in zip(pairs, jobs, strict=True):
+    def take(self, stored: Sequence[tuple[Ticket, Job]], now: datetime) -> None:
+        """What this very call stored. People have the urgent of it at once."""
+        for row, job in stored:
+            self.tickets[row.source, row.external_id] = row
             self.jobs[row.pk, job.revision] = job
             self._stored.add((row.pk, job.revision))
-            tally.count(job.lane_id, tally.ADDED, now=now)
-            if is_urgent(row, sealed.ticket.lane):
-                urgent.append((row, job))
+        urgent = [(row, job) for row, job in stored if is_urgent(row, row.lane)]
         if urgent:
             take_out_urgent(urgent, now=now)
 
@@ -289,22 +288,6 @@ def name_fault(ticket: NewTicket) -> InvalidJob | None:
     return None
 
 
-def _ticket_row(ticket: NewTicket, now: datetime) -> Ticket:
-    lane = ticket.lane
-    return Ticket(
-        source=ticket.source,
-        external_id=ticket.external_id,
-        current_revision=ticket.revision,
-        lane=lane,
-        severity=lane.severity_default if ticket.severity is None else ticket.severity,
-        category=ticket.category,
-        source_kind=ticket.source_kind or lane.source_kind_default,
-        exposure=ticket.exposure or lane.exposure_default,
-        deadline_kind=ticket.deadline_kind or lane.deadline_kind_default,
-        first_seen_at=_since(ticket, now),
-    )
-
-
 def _take_over(row: Ticket, ticket: NewTicket) -> None:
     """Make a newer revision the current one. What it says of the ticket replaces what was said before."""
     row.current_revision = ticket.revision
@@ -317,41 +300,6 @@ def _take_over(row: Ticket, ticket: NewTicket) -> None:
     row.exposure = ticket.exposure or row.exposure
     row.deadline_kind = ticket.deadline_kind or row.deadline_kind
     row.save()
-
-
-def _evidence_row(row: Ticket, sealed: Sealed, now: datetime) -> Evidence:
-    raw = sealed.body.encode()
-    return Evidence(
-        ticket=row,
-        revision=sealed.ticket.revision,
-        body=sealed.body,
-        size=len(raw),
-        digest=hashlib.sha256(raw).hexdigest(),
-        is_restricted=sealed.ticket.is_restricted,
-        received_at=now,
-    )
-
-
-def _job_row(row: Ticket, ticket: NewTicket, evidence: Evidence, now: datetime) -> Job:
-    queued_at = _since(ticket, now)
-    deadline = ticket.deadline or now + ticket.lane.deadline_default
-    return Job(
-        lane=ticket.lane,
-        ticket=row,
-        evidence=evidence,
-        revision=ticket.revision,
-        severity=row.severity,
-        added_at=now,
-        queued_at=queued_at,
-        deadline=deadline,
-        urgency=urgency(ticket.lane, queued_at=queued_at, deadline=deadline, severity=row.severity),
-        max_attempts=ticket.lane.max_attempts,
-    )
-
-
-def _since(ticket: NewTicket, now: datetime) -> datetime:
-    """The wait of a ticket that piled up at its source began there, not at its import."""
-    return min(ticket.submitted_at, now) if ticket.submitted_at is not None else now
 
 
 def _end_open_jobs(row: Ticket, reason: DeadReason, closed_as: ItemEnd, now: datetime) -> None:

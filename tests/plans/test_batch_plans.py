@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 
 from queue_core import batch_sql
-from queue_core.contract import claim_sql, complete_sql
+from queue_core.contract import claim_sql, complete_sql, intake_sql
 from queue_core.models import Attempt, Job, Lane
 from tests.factories import T0, at, make_lane, past_the_guards
 
@@ -55,7 +55,7 @@ KINDS = {
     "run": "bigint", "policy": "bigint", "connection": "bigint", "cap": "bigint", "since": "timestamptz",
     "oldest": "bigint", "is_measured": "boolean", "figures": "text", "attempts": "bigint[]", "codes": "text[]",
     "rows": "text", "decided_at": "text", "automation": "text", "number": "bigint", "counts": "text", "totals": "text",
-    "seed": "text",
+    "seed": "text", "sources": "text[]", "ids": "text[]",
 }  # fmt: skip
 
 #: What each statement has to find its rows by.
@@ -77,6 +77,10 @@ STATEMENTS = {
         "GROUNDS": [],
         "WRITE": ["queue_core_job_pkey", "queue_core_ticket_pkey", "queue_core_attempt_pkey"],
         "COMPLETE_PLAINLY": ["queue_core_job_pkey", "queue_core_ticket_pkey", "queue_core_attempt_pkey"],
+    },
+    intake_sql: {
+        "KNOWN": ["ticket_once_a_source"],
+        "STORE": [],
     },
 }
 #: Texts that are parts of the statements above.
@@ -121,6 +125,7 @@ def usual_values(lane: Lane) -> dict[str, Any]:
         "since": at(0), "oldest": 0, "is_measured": False, "figures": "[]", "attempts": list(range(1, 51)),
         "codes": ["insult"], "rows": json.dumps([row] * 50), "decided_at": "", "automation": "wholly",
         "number": 50, "counts": "{}", "totals": "{}", "seed": "s",
+        "sources": ["plan"] * 50, "ids": [str(number) for number in range(50)],
     }  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from queue_core import contract
-from queue_core.models import Evidence, Item, Job, Ticket
+from queue_core.models import Evidence, FigureChange, Item, Job, Ticket
 from queue_core.states import AddOutcome
 from tests.factories import at, clock, make_lane, new_ticket, waiting_job
 from tests.locking import holding, started, together, wait_until_blocked
@@ -77,3 +77,22 @@ def test_batches_that_cross_on_a_stored_ticket_and_a_new_name_both_end() -> None
 
     assert [a.outcome for a in first.outcome()] == ["stored", "known"]
     assert [a.outcome for a in second.outcome()] == ["known", "known"]
+
+
+def test_a_batch_that_meets_a_name_of_another_call_stores_and_counts_the_others_alone() -> None:
+    lane = make_lane()
+    met, own, urgent = new_ticket(lane), new_ticket(lane), new_ticket(lane, severity=3)
+
+    with holding(lambda: contract.receive(met, clock=clock(0))):
+        batch = started("batch", lambda: contract.receive_many([met, own, urgent], clock=clock(0)))
+        wait_until_blocked(batch)
+
+    assert [answer.outcome for answer in batch.outcome()] == ["known", "stored", "stored"]
+    assert Ticket.objects.count() == Evidence.objects.count() == Job.objects.count() == 3
+    assert Item.objects.get().ticket.external_id == urgent.external_id
+    counts = sum((Counter(change.counts) for change in FigureChange.objects.all()), Counter())
+    totals = Counter[str]()
+    for change in FigureChange.objects.all():
+        totals.update(change.totals)
+    assert counts["added"] == 3
+    assert (totals["WAITING"], totals["DEAD.pulled"], totals["item.urgent"]) == (2, 1, 1)
