@@ -45,11 +45,13 @@ running AS MATERIALIZED (
   WHERE lane_id = %(lane)s AND ended_at IS NULL AND id >= %(oldest)s)
 """
 
+#: A claim reads the clock first and may then see a job that came in, or came back, since: no attempt starts before its
+#: job was queued, by which its budget is counted.
 _OPEN_ATTEMPTS = """
   INSERT INTO queue_core_attempt
     (id, job_id, lane_id, fence, key, worker, run_id, policy_id, connection_id, number, started_at, lease_until)
-  SELECT attempt, id, %(lane)s, fence, key, %(worker)s, %(run)s, %(policy)s, %(connection)s, attempts, %(now)s,
-         lease_until
+  SELECT attempt, id, %(lane)s, fence, key, %(worker)s, %(run)s, %(policy)s, %(connection)s, attempts,
+         GREATEST(%(now)s, queued_at), lease_until
   FROM leased
 """
 

@@ -110,6 +110,17 @@ def test_a_job_with_too_little_time_for_the_usual_call_is_passed_over_and_stays_
     assert job.state == (JobState.LEASED if is_given else JobState.WAITING)
 
 
+def test_no_attempt_starts_before_its_job_was_queued_though_the_claim_read_the_clock_before() -> None:
+    """It may see what came in while it waited for the lane. By that start the budget is counted and given back."""
+    lane = make_lane()
+    job = waiting_job(lane, added=5)
+
+    claim_next(lane, when=4.9)
+
+    attempt = Attempt.objects.get(job=job)
+    assert attempt.started_at == at(5)
+
+
 def test_passed_deadlines_turn_dead_on_the_way_and_take_no_seat() -> None:
     lane = make_lane(cap=2)
     late = [waiting_job(lane, deadline=50) for _ in range(5)]
