@@ -27,7 +27,7 @@ SELECT lane_id, date_trunc('minute', at, 'UTC'), code, count(*) FROM (
   WHERE lane_id = ANY(%(lanes)s::bigint[]) AND ended_at >= %(since)s AND ended_at < %(until)s
     AND latency IS NOT NULL AND outcome <> ALL(%(untimed)s::text[])
   UNION ALL
-  SELECT a.lane_id, a.ended_at, 'result.' || j.result
+  SELECT a.lane_id, a.ended_at, 'result.' || COALESCE(j.result, '')
   FROM queue_core_attempt a JOIN queue_core_job j ON j.id = a.job_id
   WHERE a.lane_id = ANY(%(lanes)s::bigint[]) AND a.ended_at >= %(since)s AND a.ended_at < %(until)s AND a.is_committed
   UNION ALL

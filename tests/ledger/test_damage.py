@@ -58,6 +58,9 @@ DAMAGE: list[tuple[str, str]] = [
     ("job_charged", "UPDATE queue_core_attempt SET is_charged = FALSE WHERE job_id = %(leased)s"),
     ("job_charged", "UPDATE queue_core_job SET attempts = 0 WHERE id = %(leased)s"),
     ("job_committed", "UPDATE queue_core_attempt SET is_committed = FALSE WHERE job_id = %(done)s"),
+    # In a minute of which the kept figures are summed anew, too: a committed attempt without a result.
+    ("job_committed", ("UPDATE queue_core_attempt SET is_committed = TRUE, outcome = 'verdict',"
+                      " ended_at = lease_until + interval '1 second' WHERE job_id = %(leased)s")),
     ("job_committed", ("UPDATE queue_core_attempt SET is_committed = TRUE, ended_at = now(), outcome = 'verdict'"
                       " WHERE job_id = %(leased)s")),
     ("job_committed", ("UPDATE queue_core_job SET state = 'DONE', result = 'APPROVED', finished_at = now()"
