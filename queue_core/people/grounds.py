@@ -45,14 +45,5 @@ def check_note(kind: str, ground: ReasonCode | None, note: str) -> None:
 
 def keep_version(ground: ReasonCode, *, now: datetime) -> None:
     """Keep what the code says in its version, once. Called by whoever saves a code, and before a decision by it."""
-    if ReasonCodeVersion.objects.filter(ground=ground, version=ground.version).exists():
-        return
-    version = ReasonCodeVersion(
-        ground=ground,
-        version=ground.version,
-        title=ground.title,
-        clause=ground.clause,
-        public_text=ground.public_text,
-        made_at=now,
-    )
-    ReasonCodeVersion.objects.bulk_create([version], ignore_conflicts=True)
+    said = {"title": ground.title, "clause": ground.clause, "public_text": ground.public_text, "made_at": now}
+    ReasonCodeVersion.objects.get_or_create(ground=ground, version=ground.version, defaults=said)

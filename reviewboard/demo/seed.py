@@ -7,7 +7,7 @@ from itertools import count
 from django.core.management import call_command
 from django.utils.translation import gettext as _
 
-from queue_core import audit, lanes, roles
+from queue_core import audit, lanes, people, roles
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.lanes import StagePlan
 from queue_core.models import AuditEntry, Job, KnownAnswer, Lane, ModelConnection, Outage, ReasonCode, Stage
@@ -75,6 +75,8 @@ def wipe() -> None:
         code.pk = None  # the sequences begin anew
     # A project may listen to the flush and have put its own back.
     ReasonCode.objects.bulk_create(codes, ignore_conflicts=True)
+    for code in ReasonCode.objects.all():
+        people.keep_version(code, now=DATABASE_CLOCK.now())
 
 
 def prepare(progress: Progress = lambda _text: None) -> None:

@@ -19,4 +19,5 @@ def test_wipe_empties_the_demo_and_keeps_what_migrations_made() -> None:
     assert not Lane.objects.exists()
     assert set(ReasonCode.objects.values_list("code", flat=True)) == codes
     assert {"insult", "threat", "spam", "other"} <= codes
+    assert {code.versions.get().title == code.title for code in ReasonCode.objects.all()} == {True}
     ReasonCode.objects.create(code="new", title="New", clause="", public_text="")
