@@ -164,8 +164,8 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[C
     fill = "".join(f"INSERT INTO {table} SELECT * FROM made_by_migrations.{table};" for table in made)
     # A test that wiped the demo has let the numbers begin anew, below those of the rows that are put back.
     fill += "".join(
-        f"SELECT setval(name, greatest(max(id), nextval(name))) FROM {table},"
-        f" pg_get_serial_sequence('{table}', 'id') AS name GROUP BY name;"
+        f"SELECT setval(numbers, greatest(max(id), nextval(numbers))) FROM {table},"
+        f" pg_get_serial_sequence('{table}', 'id') AS numbers GROUP BY numbers;"
         for table in made
         if table in numbered
     )
