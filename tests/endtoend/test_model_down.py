@@ -15,7 +15,9 @@ from tests.workers.staged import RULES
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes, pytest.mark.timeout(400)]
 
-SHORT = {"soak_completions": 3, "soak_time": timedelta(seconds=1), "least_sample": 3, "max_error_ratio": 0.5}
+# So many errors that the calls running without an answer are what holds the lane, however many fail while the last one
+# that began before is still out.
+SHORT = {"soak_completions": 3, "soak_time": timedelta(seconds=1), "least_sample": 3, "max_error_ratio": 0.9}
 PLAN = (StagePlan(1, "probe", cap=2, **SHORT), StagePlan(2, "steady", cap=20, soak_completions=0))
 TICKETS = 60
 
