@@ -110,7 +110,7 @@ def test_the_lanes_of_an_outage_are_those_its_log_names(lead: Person) -> None:
 
     found = ramp.lanes_of([outage.pk, 0])
 
-    assert found == {outage.pk: (first, second), 0: ()}
+    assert {pk: set(lanes) for pk, lanes in found.items()} == {outage.pk: {first, second}, 0: set()}
     assert [ramp.is_steady(lane) for lane in found[outage.pk]] == [False, False]
 
 
