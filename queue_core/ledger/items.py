@@ -2,7 +2,7 @@
 
 from django.utils.translation import gettext_lazy as _
 
-from queue_core.ledger.rules import Rule, in_sql
+from queue_core.ledger.rules import Rule, in_force, in_sql
 from queue_core.models import Assignment, Item
 from queue_core.states import NOT_OPEN_SQL
 
@@ -28,11 +28,7 @@ WHERE i.id = ANY(%(ids)s::bigint[]) AND i.closed_at IS NULL AND (
     WHEN 'correction' THEN i.for_leads AND j.state IN ('DONE', 'DEAD')
     WHEN 'appeal' THEN j.state IN ('DONE', 'DEAD')
     ELSE coalesce(j.dead_reason = 'pulled', FALSE) END
-  OR (i.kind IN {NOT_OPEN_SQL}) <> EXISTS (
-    SELECT FROM queue_core_job r CROSS JOIN LATERAL (
-      SELECT FROM queue_core_decision d WHERE d.job_id = r.id AND d.verdict IS NOT NULL
-        AND NOT EXISTS (SELECT FROM queue_core_decision n WHERE n.replaces_id = d.id) OFFSET 0) d
-    WHERE r.ticket_id = j.ticket_id AND r.revision = j.revision OFFSET 0))
+  OR (i.kind IN {NOT_OPEN_SQL}) <> {in_force("j")})
 """  # noqa: S608  (constants of ours)
 
 ENDED = f"""

@@ -48,6 +48,18 @@ class InSql:
             return {row[0] for row in cursor.fetchall()}
 
 
+def in_force(row: str) -> str:
+    """A condition on a row with `ticket_id` and `revision`: a decision about that revision is in force.
+
+    Found through the revision's jobs, for which decisions have an index, and asked of one row at a time.
+    """
+    return f"""EXISTS (
+    SELECT FROM queue_core_job r CROSS JOIN LATERAL (
+      SELECT FROM queue_core_decision d WHERE d.job_id = r.id AND d.verdict IS NOT NULL
+        AND NOT EXISTS (SELECT FROM queue_core_decision n WHERE n.replaces_id = d.id OFFSET 0) OFFSET 0) d
+    WHERE r.ticket_id = {row}.ticket_id AND r.revision = {row}.revision OFFSET 0)"""  # noqa: S608  (names of ours)
+
+
 def in_sql(statement: str, **params: Any) -> InSql:
     return InSql(statement, params)
 

@@ -5,20 +5,16 @@ from dataclasses import dataclass
 
 from django.db import connection
 
+from queue_core.ledger.rules import in_force
 from queue_core.states import NOT_OPEN_SQL
 
-#: Where each revision stands, by its latest round; the first that fits. Decisions are found through the jobs of their
-#: revision, which have an index for it. OFFSET 0: each question is asked of one row, and none is answered for a whole
-#: table at once, whatever the planner believes of its rows.
+#: Where each revision stands, by its latest round; the first that fits. OFFSET 0: each question is asked of one row,
+#: and none is answered for a whole table at once, whatever the planner believes of its rows.
 PLACES = f"""
 SELECT e.id, CASE
   WHEN EXISTS (SELECT FROM queue_core_item i WHERE i.job_id = j.id AND i.closed_at IS NULL
                AND i.kind NOT IN {NOT_OPEN_SQL} OFFSET 0) THEN 'open_items'
-  WHEN EXISTS (
-    SELECT FROM queue_core_job r CROSS JOIN LATERAL (
-      SELECT FROM queue_core_decision d WHERE d.job_id = r.id AND d.verdict IS NOT NULL
-        AND NOT EXISTS (SELECT FROM queue_core_decision n WHERE n.replaces_id = d.id OFFSET 0) OFFSET 0) d
-    WHERE r.ticket_id = e.ticket_id AND r.revision = e.revision OFFSET 0) THEN 'decided'
+  WHEN {in_force("e")} THEN 'decided'
   WHEN j.id IS NULL THEN 'lost'
   WHEN j.dead_reason IN ('superseded', 'withdrawn') OR e.erased_at IS NOT NULL
     OR EXISTS (SELECT FROM queue_core_item i WHERE i.job_id = j.id AND i.closed_as IN ('superseded', 'withdrawn')
