@@ -10,7 +10,7 @@ from django.db.models import Count, F, Max, Min, Prefetch, Q, QuerySet
 
 from queue_core.models import Assignment, Hold, Item, ItemPass, Job, Lane
 from queue_core.people.assignments import skipped_by
-from queue_core.people.eligibility import DECIDE, RESTRICTED, open_to
+from queue_core.people.eligibility import DECIDE, RESTRICTED, is_open_to, open_to
 from queue_core.people.rights import lanes_where_may, on_lanes_of
 from queue_core.states import HANDLED_DEATHS, ItemKind, JobState, PassedAs
 
@@ -46,7 +46,6 @@ class Group:
 
 def groups(lane_ids: Collection[int] | None = None, *, person: "AbstractUser", now: datetime) -> list[Group]:
     """Open items by lane, kind and cause; most severe and largest first."""
-    mine = Q(pk__in=open_to(open_items(lane_ids), person).order_by().values("pk"))
     may_live_again = Q(
         kind=ItemKind.DEAD,
         cause__in=HANDLED_DEATHS,
@@ -59,7 +58,7 @@ def groups(lane_ids: Collection[int] | None = None, *, person: "AbstractUser", n
         .values("lane_id", "kind", "cause")
         .annotate(
             number=Count("pk"),
-            for_you=Count("pk", filter=mine),
+            for_you=Count("pk", filter=is_open_to(person)),
             requeueable=Count("pk", filter=may_live_again),
             worst=Max("severity"),
             opened_from=Min("opened_at"),

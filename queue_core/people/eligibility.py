@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 
 from queue_core.models import BlindCheck, BulkEntry, Decision, Item, SecondLook
-from queue_core.people.rights import lanes_where_may, may, on_lanes_of, people_who_may
+from queue_core.people.rights import lanes_where_may, may, people_who_may
 from queue_core.states import BulkOutcome, DecisionWhy, ItemKind
 
 if TYPE_CHECKING:
@@ -20,14 +20,20 @@ OF_ANOTHER = (ItemKind.SECOND_LOOK, ItemKind.DISAGREEMENT, ItemKind.APPEAL)
 
 def open_to(items: QuerySet[Item], person: "AbstractUser") -> QuerySet[Item]:
     """Of these items those that the person may take, whoever holds them now."""
-    items = on_lanes_of(items, person, DECIDE)
-    leads = lanes_where_may(person, LEAD)
-    if leads is not None:
-        items = items.filter(Q(for_leads=False) | Q(lane_id__in=sorted(leads)))
-    specialists = lanes_where_may(person, RESTRICTED)
-    if specialists is not None:
-        items = items.filter(Q(job__evidence__is_restricted=False) | Q(lane_id__in=sorted(specialists)))
-    return items.filter(~Q(kind__in=OF_ANOTHER) | ~_has_part_of(person))
+    return items.filter(is_open_to(person))
+
+
+def is_open_to(person: "AbstractUser") -> Q:
+    """The same as a condition on items, to be counted by."""
+    found = ~Q(kind__in=OF_ANOTHER) | ~_has_part_of(person)
+    decides = lanes_where_may(person, DECIDE)
+    if decides is not None:
+        found &= Q(lane_id__in=sorted(decides))
+    for right, without in ((LEAD, Q(for_leads=False)), (RESTRICTED, Q(job__evidence__is_restricted=False))):
+        lanes = lanes_where_may(person, right)
+        if lanes is not None:
+            found &= without | Q(lane_id__in=sorted(lanes))
+    return found
 
 
 def may_work_on(item: Item, person: "AbstractUser") -> bool:
