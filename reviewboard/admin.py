@@ -15,8 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from queue_core import audit, memberships
-from queue_core.admin.kept import KeptAdmin
-from queue_core.admin.versioned import person_of, tell_kept, with_loaded
+from queue_core.admin.versioned import MergingAdmin, person_of, tell_kept
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import LaneRole
 from reviewboard import lockout
@@ -61,7 +60,7 @@ admin.site.password_change_form = OwnPasswordForm
 
 
 @admin.register(Person)
-class PersonAdmin(KeptAdmin, PersonAdminBase):
+class PersonAdmin(MergingAdmin, PersonAdminBase):
     form = PersonForm
     list_display = ["username", "first_name", "last_name", "roles", "is_active", "is_staff", "last_login"]
     list_filter = ["is_active", "is_staff", "is_superuser", "groups"]
@@ -95,10 +94,6 @@ class PersonAdmin(KeptAdmin, PersonAdminBase):
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).prefetch_related("groups")
-
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        own = super().get_fieldsets(request, obj)
-        return with_loaded(own) if obj is not None and self.has_change_permission(request, obj) else own
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         chosen: dict[str, Any] = {"help_text": EXPLAINED.get(db_field.name, db_field.help_text)}

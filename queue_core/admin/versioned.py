@@ -1,6 +1,5 @@
 """What every page of the admin for a row has: no delete, a save of only what was changed, an audit row of it."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -43,22 +42,24 @@ def tell_kept(request: HttpRequest, form: MergingForm) -> None:
     messages.info(request, text % {"fields": names})
 
 
-def with_loaded(fieldsets: Sequence[Any]) -> list[Any]:
-    """The fieldsets of a form that is to know what it was loaded with."""
-    (title, options), *others = fieldsets
-    return [(title, {**options, "fields": [*options["fields"], LOADED]}), *others]
-
-
-class VersionedAdmin(KeptAdmin):
-    """No delete, no save-as, no list editing; every save through `configuration`, with an audit row."""
+class MergingAdmin(KeptAdmin):
+    """Its form knows what it was loaded with, so that two who save it keep what each changed."""
 
     form = MergingForm
-    actions = None
-    show_full_result_count = False
 
     def get_fieldsets(self, request: HttpRequest, obj: models.Model | None = None) -> Any:
         own = super().get_fieldsets(request, obj)
-        return with_loaded(own) if obj is not None and self.has_change_permission(request, obj) else own
+        if obj is None or not self.has_change_permission(request, obj):
+            return own
+        (title, options), *others = own
+        return [(title, {**options, "fields": [*options["fields"], LOADED]}), *others]
+
+
+class VersionedAdmin(MergingAdmin):
+    """No delete, no save-as, no list editing; every save through `configuration`, with an audit row."""
+
+    actions = None
+    show_full_result_count = False
 
     def save_model(self, request: HttpRequest, obj: models.Model, form: Any, change: bool) -> None:
         now = DATABASE_CLOCK.now()
