@@ -48,7 +48,7 @@ def lane_url(lane: Lane) -> str:
 
 def headline(found: LaneFigures, state: LaneState, *, level: int, gate: GateTold | None = None) -> Headline:
     """What stands at the top of a lane. `gate` is that of its run, where it was read."""
-    is_judged = state == LaneState.RAMPING and gate is not None and is_raise_due(found)
+    is_judged = state == LaneState.RAMPING and gate is not None and found.is_raise_due
     cause, since = (gate_told_text.in_short(gate), None) if is_judged and gate else _cause(found, state)
     word = _word(found, state)
     alarm = ""
@@ -207,11 +207,6 @@ def next_step(  # noqa: C901  one case a state
         url = f"?soaked={run.pk}#raise" if on_page else url
         return NextStep(text % {"number": run.number}, _("Raise the stage"), url, who, is_yours=may_raise)
     return NextStep(_soaking(found))
-
-
-def is_raise_due(found: LaneFigures) -> bool:
-    """Whether a stage that is not the last has run its time: what comes next is a person's."""
-    return found.is_soaked and not found.facts.is_highest
 
 
 def _steady_step(found: LaneFigures, page: str, *, may_close: bool) -> NextStep:

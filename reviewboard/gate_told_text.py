@@ -34,9 +34,8 @@ def not_passed(gate: GateTold, found: LaneFigures, run: StageRun) -> str:
     worst = gate.lines[0] if gate.lines else None
     words = {"number": run.number, "why": _why(worst), "when": _when(worst, found, run)}
     if gate.verdict == GateVerdict.BAD:
-        return _(
-            "Stage %(number)d has run its time, but its gate does not pass. %(why)s Hold the lane or step down."
-        ) % (words)
+        text = _("Stage %(number)d has run its time, but its gate does not pass. %(why)s Hold the lane or step down.")
+        return text % words
     if not words["when"]:
         return _("Stage %(number)d has run its time, but its gate cannot tell yet. %(why)s") % words
     return _("Stage %(number)d has run its time, but its gate cannot tell yet. %(why)s %(when)s") % words

@@ -22,7 +22,7 @@ def run_subject(run: StageRun) -> str:
 
 def is_due(one: LaneFigures) -> bool:
     """Whether a run waits for a person: it has run its time, has a stage above it, and its model answers."""
-    return one.is_soaked and not one.facts.is_highest and model_answers(one.lane.connection, one.now) is not False
+    return one.is_raise_due and model_answers(one.lane.connection, one.now) is not False
 
 
 def measure(run: StageRun, *, now: datetime) -> GateTold | None:

@@ -98,6 +98,11 @@ class LaneFigures:
         return self.completions >= run.soak_completions and self.now - run.started_at >= run.soak_time
 
     @property
+    def is_raise_due(self) -> bool:
+        """Whether a stage that is not the last has run its time: what comes next is a person's."""
+        return self.is_soaked and not self.facts.is_highest
+
+    @property
     def hours_of_work(self) -> float | None:
         """What waits for people, in hours of their work. None: not known, or nobody clears anything."""
         if self.layers.value is None or not self.lane.desk_items_per_hour:

@@ -80,7 +80,7 @@ def _worst_first(found: LaneFigures) -> tuple[int, int, str]:
 
 def _gates(found: Sequence[LaneFigures], standing: Sequence[AlertEpisode], as_of: datetime) -> Mapping[str, GateTold]:
     told = alerts.gates_told(standing, now=as_of)
-    untold = [one for one in found if board_text.is_raise_due(one) and _gate_of(one, told) is None]
+    untold = [one for one in found if one.is_raise_due and _gate_of(one, told) is None]
     return {**told, **alerts.gates_of_silent(untold, now=as_of)} if untold else told
 
 
