@@ -180,6 +180,12 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[C
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(TransactionTestCase, "_fixture_teardown", lambda _test: put_back())
         yield put_back
+    # A thread of a server that a test stopped may still be closing its session, and a database in use is not dropped.
+    with django_db_blocker.unblock(), connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
 
 
 @pytest.fixture(scope="session")
