@@ -1,5 +1,7 @@
 """Triggers: the ways between states, and what is written once, whoever asks."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -9,6 +11,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 
 from queue_core import contract, people
+from queue_core.contract import Ending
 from queue_core.models import (
     Assignment,
     Attempt,
@@ -36,6 +39,15 @@ from tests.factories import at, clock, dead_job, done_job, leased_job, make_lane
 from tests.people.cast import REVIEWER, manual_item, person, take
 
 pytestmark = pytest.mark.django_db
+
+
+@contextmanager
+def unguarded() -> Iterator[None]:
+    """As only a superuser can write."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        yield
+        cursor.execute("SET LOCAL session_replication_role = DEFAULT")
 
 
 def refuses(model: Any, why: str, **values: Any) -> None:
@@ -201,10 +213,8 @@ def test_an_older_attempt_commits_no_result_of_a_later_fence() -> None:
     """The answer of the first holder is written down as committed by some bug; the second holds the job."""
     job, _token = leased_job(make_lane())
     contract.claim(job.pk, clock=clock(500), worker="w2")
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL session_replication_role = replica")
-        cursor.execute("UPDATE queue_core_attempt SET outcome = 'verdict', is_committed = TRUE WHERE fence = 1")
-        cursor.execute("SET LOCAL session_replication_role = DEFAULT")
+    with unguarded():
+        Attempt.objects.filter(fence=1).update(outcome="verdict", is_committed=True)
 
     refuses(Job, "no attempt of fence 2 committed", **TO["DONE"])
 
@@ -212,16 +222,17 @@ def test_an_older_attempt_commits_no_result_of_a_later_fence() -> None:
 def decide(job: Job, *, replaces: Decision | None, **fields: Any) -> None:
     """A machine's decision as a bug would write it: everything right but what the test says."""
     fence = Attempt.objects.filter(job=job).count() + 5
-    made_by = Attempt.objects.create(
-        job=job,
-        lane_id=job.lane_id,
-        fence=fence,
-        key=uuid4(),
-        worker="w",
-        number=1,
-        started_at=at(1),
-        lease_until=at(9),
-    )
+    with unguarded():
+        made_by = Attempt.objects.create(
+            job=job,
+            lane_id=job.lane_id,
+            fence=fence,
+            key=uuid4(),
+            worker="w",
+            number=1,
+            started_at=at(1),
+            lease_until=at(9),
+        )
     right = {
         "ticket": job.ticket, "revision": job.revision, "job": job, "lane_id": job.lane_id, "verdict": "APPROVED",
         "attempt": made_by, "why": "correction" if replaces else "first", "replaces": replaces,
@@ -325,6 +336,15 @@ UNFOUNDED = {
     "attempt of another lane": (
         "attempt", {"lane_id": "lane_id + 100", "fence": "fence + 100"}, "of no job of its lane",
     ),
+    "attempt born committed": ("attempt", {"fence": "fence + 1"}, "begins open"),
+    "attempt of another fence": (
+        "attempt",
+        {"fence": "fence + 1", "is_committed": "FALSE", "ended_at": "NULL", "outcome": "NULL"},
+        "begins open, under the fence of its job",
+    ),
+    "attempt that is charged though its fence was raised": (
+        "attempt", {"fence": "fence + 1", "is_committed": "FALSE", "outcome": "'fence_raised'"}, "begins open",
+    ),
     "decision of no job": (
         "decision", {"job_id": "job_id + 100", "revision": "'v9'"}, "of no job of its ticket",
     ),
@@ -367,6 +387,14 @@ def test_a_machine_decides_by_a_committed_attempt_of_the_same_job_only() -> None
         decide(job, replaces=None)
     with pytest.raises(IntegrityError, match="of no attempt that committed"):
         decide(job, replaces=None, attempt=Attempt.objects.get(job=other))
+
+
+def test_a_machine_decides_what_its_job_ended_with() -> None:
+    job, token = leased_job(make_lane())
+    contract.complete(token, Ending(result="MANUAL", cause="no_rule"), clock=clock(2))
+
+    with pytest.raises(IntegrityError, match="of no attempt that committed it"):
+        decide(job, replaces=None, attempt=Attempt.objects.get(pk=token.attempt))
 
 
 def test_what_others_name_keeps_its_key_and_a_ticket_that_messages_tell_of_is_kept() -> None:

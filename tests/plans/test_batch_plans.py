@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from queue_core import batch_sql
-from queue_core.contract import claim_sql, complete_sql, intake_sql
+from queue_core import batch, batch_sql, contract
+from queue_core.contract import Ending, claim_sql, complete_sql, intake_sql
 from queue_core.models import Attempt, Job, Lane
-from tests.factories import T0, at, make_lane, past_the_guards
+from tests.factories import T0, at, clock, make_lane, past_the_guards, waiting_job
 
 pytestmark = pytest.mark.django_db
 
@@ -173,6 +173,43 @@ def _lookups_use_partial_indexes(lane: Lane) -> None:
 
         assert index.strip() in plan, plan
         assert "Seq Scan" not in plan, plan
+
+
+def test_what_was_planned_on_empty_tables_finds_its_rows_by_key_when_they_are_full(db: None) -> None:
+    """Plans are kept by the session, those of the guards too, until the next ANALYZE of a table."""
+    lanes = [make_lane() for _ in range(3)]
+    with connection.cursor() as cursor:
+        for table in LARGE:
+            cursor.execute(f"ANALYZE queue_core_{table}")
+        cursor.execute("DISCARD PLANS")
+    _work(lanes[0])
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        cursor.execute(FILL, {"lanes": [lane.pk for lane in lanes], "rows": ROWS // 10, "t0": T0})
+        cursor.execute("SET LOCAL session_replication_role = DEFAULT")
+    before = _rows_walked()
+    _work(lanes[0])
+
+    assert {table: rows for table, rows in _rows_walked().items() if rows - before[table] > 500} == {}
+
+
+def _work(lane: Lane) -> None:
+    """All that a worker writes: claims in a batch and alone, decisions and a MANUAL with its item."""
+    alone = waiting_job(lane)
+    for _ in range(3):
+        waiting_job(lane)
+    token = contract.claim(alone.pk, clock=clock(1), worker="w").token
+    assert token
+    contract.complete(token, Ending(result="MANUAL", cause="no_rule"), clock=clock(2))
+    claims = batch.claim_next(lane.pk, 3, clock=clock(1), worker="w").claims
+    assert len(claims) == 3
+    batch.complete_many([(claim.token, Ending(result="APPROVED")) for claim in claims], clock=clock(2))
+
+
+def _rows_walked() -> dict[str, int]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT relname, seq_tup_read FROM pg_stat_xact_user_tables WHERE relname LIKE 'queue_core_%'")
+        return dict(cursor.fetchall())
 
 
 def test_every_statement_of_the_hot_path_is_looked_at() -> None:
