@@ -23,6 +23,7 @@ from queue_core import (
     ramp,
     recalls,
     relay,
+    set_back,
     wakeups,
 )
 from queue_core.clock import Clock
@@ -37,6 +38,7 @@ APART = timedelta(milliseconds=400)
 
 def tick_in_turn(*, clock: Clock) -> bool:
     """A tick, unless another was seen just now. Whether there was one."""
+    set_back.notice(SCHEDULER, clock=clock)
     if not presence.scheduler_has_turn(SCHEDULER, apart=APART):
         return False
     tick(clock=clock)

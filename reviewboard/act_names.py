@@ -17,6 +17,7 @@ ACTS: dict[str, Text] = {
     "lane.held": _("put the lane on hold"),
     "lane.results_refused": _("refused the running results"),
     "lane.leases_unknown": _("refused what ran before the restore"),
+    "clock.set_back": _("found the database's clock set back"),
     "lane.resumed": _("resumed the lane"),
     "lane.cap_set": _("set the cap"),
     "lane.created": _("created the lane"),

@@ -25,7 +25,7 @@ from queue_core.contract.rechecks import open_again, open_recheck
 from queue_core.contract.release import GivenBack, release, release_together, renew
 from queue_core.contract.room import Room, measure_room, running_leases
 from queue_core.contract.rules import CALL_MARGIN
-from queue_core.contract.sweep import Swept, sweep, wake_due
+from queue_core.contract.sweep import Swept, shorten_rests, sweep, wake_due
 
 __all__ = [
     "CALL_MARGIN",
@@ -68,6 +68,7 @@ __all__ = [
     "renew",
     "requeue",
     "running_leases",
+    "shorten_rests",
     "supersede",
     "sweep",
     "wake_due",

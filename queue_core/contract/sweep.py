@@ -1,7 +1,7 @@
 """What time does to jobs, even if nobody asks for them: in bounded batches, safe to run twice at once."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import F, Q
@@ -53,6 +53,14 @@ def wake_due(*, clock: Clock, limit: int = 1000) -> int:
         for lane_id in due.values():
             tally.holds(lane_id, tally.RESTING, -1, now=now)
         return Job.objects.filter(pk__in=list(due)).update(available_at=None)
+
+
+@transaction.atomic
+def shorten_rests(*, by: timedelta, now: datetime) -> None:
+    """Let what rests after `now` rest so much less. For a clock that was set back under it."""
+    resting = Job.objects.filter(state=JobState.WAITING, available_at__gt=now).order_by("pk")
+    pks = list(resting.select_for_update(no_key=True, skip_locked=True).values_list("pk", flat=True))
+    Job.objects.filter(pk__in=pks).update(available_at=F("available_at") - by)
 
 
 def _sweep_lane(lane_id: int, clock: Clock, limit: int) -> Swept:

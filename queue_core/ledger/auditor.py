@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from django.db import connection, models, transaction
 from django.db.models import Max
 
+from queue_core.ledger import set_backs
 from queue_core.ledger.rules import FEW, Rule, rules
 from queue_core.ledger.sums import Sums
 from queue_core.models import Evidence
@@ -71,11 +72,17 @@ def audit(
 
 
 def confirmed(suspects: Sequence[Finding]) -> list[Finding]:
-    """What is still wrong a moment later. Rows move under the walk, and nothing is reported that has moved on."""
+    """What is still wrong a moment later. Rows move under the walk, and nothing is reported that has moved on.
+
+    Nor is what a set-back of the clock that is on record left out of order.
+    """
     found: list[Finding] = []
     for rule in dict.fromkeys(one.rule for one in suspects):
         with _one_moment():
-            found += judged([rule], [one.key for one in suspects if one.rule is rule])
+            still = rule.look([one.key for one in suspects if one.rule is rule])
+            if still and rule.code in set_backs.OF_TIMES:
+                still -= set_backs.rows_within(rule.model, still, set_backs.spans())
+        found += [Finding(rule, key) for key in sorted(still)]
     return found
 
 

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from queue_core import contract, health, ramp, tick, wakeups
-from queue_core.clock import DATABASE_CLOCK
-from queue_core.models import Item, Job, ModelConnection, Presence
+from queue_core import contract, drainers, health, ramp, set_back, tick, wakeups
+from queue_core.clock import DATABASE_CLOCK, FixedClock
+from queue_core.models import AuditEntry, Drainer, Item, Job, Lane, ModelConnection, Presence
 from tests.factories import clock, make_connection
 from tests.workers.conftest import make_staged_lane, receive
 
@@ -109,6 +109,29 @@ def test_ticks_that_piled_up_or_come_from_two_schedulers_are_one(woken, db, monk
 
     assert turns.count(True) == len(swept) < 10
     assert (turns[0], turns[-1]) == (True, True)
+
+
+def test_a_clock_that_was_set_back_holds_nothing_up(staged_lane, woken):
+    """By a day: no tick would have its turn and no task a place until the day had passed again."""
+    tick.tick(clock=DATABASE_CLOCK)
+    [resting] = receive(staged_lane, "fine")
+    tomorrow = DATABASE_CLOCK.now() + timedelta(days=1)
+    for number in range(staged_lane.drainers):
+        assert drainers.take(staged_lane, task=f"t{number}", worker="gone", clock=FixedClock(tomorrow)) is not None
+    Lane.objects.update(judged_at=tomorrow)
+    Job.objects.filter(pk=resting.pk).update(available_at=tomorrow + timedelta(minutes=1))
+    Presence.objects.update(seen_at=tomorrow)
+
+    tick.tick_in_turn(clock=DATABASE_CLOCK)
+
+    now = DATABASE_CLOCK.now()
+    assert Presence.objects.get().seen_at <= now
+    assert Lane.objects.get().judged_at <= now
+    assert Job.objects.get().available_at < now + timedelta(minutes=2)
+    assert max(place.until for place in Drainer.objects.all()) < now + timedelta(minutes=1)
+    said = AuditEntry.objects.get(act="clock.set_back")
+    assert (said.before["at"], said.after["at"] < tomorrow.isoformat()) == (tomorrow.isoformat(), True)
+    assert set_back.notice("scheduler", clock=DATABASE_CLOCK) == timedelta(0)
 
 
 def test_a_step_that_fails_keeps_no_other_from_its_turn_and_is_not_swallowed(staged_lane, woken, monkeypatch):
