@@ -95,7 +95,8 @@ def move_deadline(job_id: int, *, deadline: datetime, clock: Clock, person: "Abs
     if locked is None:
         return ActOutcome.MISSING
     _ticket, job = locked
-    check_deadline(deadline, now)
+    # A clock that was set back may have queued it later than now.
+    check_deadline(deadline, max(now, job.queued_at))
     if job.state != JobState.WAITING or now >= job.deadline:
         return ActOutcome.NOT_ALLOWED_IN_STATE
     lane = Lane.objects.get(pk=job.lane_id)
