@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from queue_core.clock import DATABASE_CLOCK, FixedClock
 from queue_core.models import Attempt, Item, Job, Lane, Presence
 from tests.faults.deadly import PLACES
 from tests.faults.servers import own_broker
@@ -85,10 +86,9 @@ def test_with_one_try_each_a_kill_a_hang_and_an_error_all_end_dead_after_one_cal
 def test_two_schedulers_do_everything_once(workers: Workers, stage: Stage) -> None:
     """CEL-11: one look at the model a time, one death a deadline, one end a lease."""
     lane = make_staged_lane(stage, cap=4, **SHORT)
-    doomed = receive(lane, *["fine"] * 3, source="doomed", deadline=None)
-    Job.objects.filter(pk__in=[job.pk for job in doomed]).update(
-        queued_at=doomed[0].queued_at - timedelta(hours=2), deadline=doomed[0].queued_at - timedelta(hours=1)
-    )
+    now = DATABASE_CLOCK.now()
+    then = FixedClock(now - timedelta(hours=2))
+    receive(lane, *["fine"] * 3, source="doomed", deadline=now - timedelta(hours=1), clock=then)
     receive(lane, "boom", *["fine"] * 8)
     workers.start(name="one")
     workers.start(name="two")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from queue_core import contract
-from queue_core.clock import DATABASE_CLOCK
+from queue_core.clock import DATABASE_CLOCK, Clock
 from queue_core.contract import NewTicket
 from queue_core.models import Job, Lane
 from tests.factories import make_connection, make_ground, make_lane
@@ -36,8 +36,8 @@ def make_staged_lane(stage: Stage, *, connection: dict[str, Any] | None = None, 
     return lane
 
 
-def receive(lane: Lane, *texts: str, **fields: Any) -> list[Job]:
-    """A waiting job for each text, in real time."""
+def receive(lane: Lane, *texts: str, clock: Clock = DATABASE_CLOCK, **fields: Any) -> list[Job]:
+    """A waiting job for each text, in real time unless a clock says otherwise."""
     return [
         contract.receive(
             NewTicket(
@@ -52,7 +52,7 @@ def receive(lane: Lane, *texts: str, **fields: Any) -> list[Job]:
                     | fields
                 )
             ),
-            clock=DATABASE_CLOCK,
+            clock=clock,
         ).job
         for number, text in enumerate(texts)
     ]
