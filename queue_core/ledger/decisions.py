@@ -49,6 +49,16 @@ WHERE d.id = ANY(%(ids)s::bigint[]) AND d.verdict IS NOT NULL AND (d.why <> 'tak
   OR m.body->>'verdict' <> d.verdict OR m.body->>'revision' <> d.revision OR m.body->>'decision' <> d.id::text)
 """
 
+#: A message is written with what it tells of. Only a person's decision waits, for a while that it may be taken back in.
+TOLD_AT = """
+SELECT m.id FROM queue_core_message m LEFT JOIN queue_core_decision d ON d.id = m.decision_id
+WHERE m.id = ANY(%(ids)s::bigint[]) AND (
+  m.created_at <> d.decided_at
+  OR m.not_before IS NOT NULL AND (d.assignment_id IS NULL OR m.not_before < m.created_at)
+  OR m.kind IN ('item.opened', 'ticket.dead') AND EXISTS (
+    SELECT FROM queue_core_item i WHERE i.id = (m.body->>'item')::bigint AND i.opened_at <> m.created_at OFFSET 0))
+"""
+
 KEPT_BACK = """
 SELECT m.id FROM queue_core_message m
 LEFT JOIN queue_core_decision d ON d.id = m.decision_id
@@ -65,6 +75,7 @@ RULES = (
         "decision_assignment", Decision, _("is not what its item was closed with and audited as"), in_sql(BY_A_PERSON)
     ),
     Rule("decision_message", Decision, _("has no message of its own that says the same"), in_sql(ANNOUNCED)),
+    Rule("message_times", Message, _("was written at another time than what it tells of"), in_sql(TOLD_AT)),
     Rule(
         "message_kept_back", Message, _("is kept back though its run is accepted or keeps nothing"), in_sql(KEPT_BACK)
     ),

@@ -13,6 +13,14 @@ WHERE t.id = ANY(%(ids)s::bigint[]) AND NOT EXISTS (
   WHERE j.ticket_id = t.id AND j.revision = t.current_revision)
 """
 
+#: A job stays in the lane that its revision came in for; so does the ticket, until a newer revision names another.
+LANE = """
+SELECT t.id FROM queue_core_ticket t
+WHERE t.id = ANY(%(ids)s::bigint[]) AND EXISTS (
+  SELECT FROM queue_core_job j
+  WHERE j.ticket_id = t.id AND j.revision = t.current_revision AND j.lane_id <> t.lane_id)
+"""
+
 SEQUENCE = """
 SELECT t.id FROM queue_core_ticket t
 CROSS JOIN LATERAL (
@@ -39,6 +47,7 @@ LOST = f"SELECT id FROM ({PLACES}) placed WHERE place = 'lost'"  # noqa: S608  (
 
 RULES = (
     Rule("ticket_current", Ticket, _("its current revision has no job with evidence"), in_sql(CURRENT)),
+    Rule("ticket_lane", Ticket, _("is in another lane than the job of its current revision"), in_sql(LANE)),
     Rule("ticket_sequence", Ticket, _("its messages are not numbered 1 to n"), in_sql(SEQUENCE)),
     Rule("ticket_rounds", Ticket, _("the rounds of a revision are not 1 to n"), in_sql(ROUNDS)),
     Rule("evidence_seal", Evidence, _("differs from its seal"), in_sql(SEAL)),

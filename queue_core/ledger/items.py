@@ -80,11 +80,37 @@ WHERE s.id = ANY(%(ids)s::bigint[]) AND (
   OR s.ended_as IN ('decided', 'requeued', 'checked') AND i.closed_as IS DISTINCT FROM s.ended_as)
 """
 
+#: A requeue begins a new wait, and leaves what was opened before it as it was.
+ITEM_TIMES = """
+SELECT i.id FROM queue_core_item i JOIN queue_core_job j ON j.id = i.job_id
+WHERE i.id = ANY(%(ids)s::bigint[])
+  AND (i.closed_at < i.opened_at OR i.queued_at <> j.queued_at AND j.requeues = 0)
+"""
+
+#: Ended with its item, or by the next one, in one moment.
+ASSIGNMENT_TIMES = """
+SELECT s.id FROM queue_core_assignment s JOIN queue_core_item i ON i.id = s.item_id
+WHERE s.id = ANY(%(ids)s::bigint[]) AND NOT CASE
+  WHEN s.ended_as IN ('decided', 'requeued', 'checked', 'item_closed') THEN
+    (s.fence, s.ended_at) IS NOT DISTINCT FROM (i.fence, i.closed_at)
+  WHEN s.ended_as IN ('expired', 'handed_over') THEN EXISTS (
+    SELECT FROM queue_core_assignment n
+    WHERE n.item_id = s.item_id AND n.fence = s.fence + 1 AND n.taken_at = s.ended_at)
+  ELSE TRUE END
+"""
+
 RULES = (
     Rule("item_place", Item, _("is of another ticket or lane than its job"), in_sql(PLACE)),
     Rule("item_needed", Item, _("is open though its job needs no person"), in_sql(NEEDED)),
     Rule("item_ended", Item, _("ended as nothing that happened"), in_sql(ENDED)),
     Rule("item_fences", Item, _("its assignments are not one for each fence from 1"), in_sql(FENCES)),
     Rule("item_taken", Item, _("is not taken by whom its open assignment names"), in_sql(TAKEN)),
+    Rule("item_times", Item, _("waits since another time than its job, or ended before it began"), in_sql(ITEM_TIMES)),
+    Rule(
+        "assignment_times",
+        Assignment,
+        _("ended at another time than its item, or than the next one began"),
+        in_sql(ASSIGNMENT_TIMES),
+    ),
     Rule("assignment_ended", Assignment, _("its end, its decision and its item do not agree"), in_sql(ASSIGNMENT)),
 )

@@ -53,6 +53,18 @@ WHERE j.id = ANY(%(ids)s::bigint[]) AND j.state = 'LEASED' AND (
   OR a.outcome IS DISTINCT FROM 'unknown' AND a.lease_until <> j.lease_until)
 """
 
+#: An attempt that only marks a fence raised without a claim. It never was a lease.
+MARK = "coalesce({0}.outcome = 'fence_raised' OR {0}.outcome = 'unknown' AND {0}.lease_until = {0}.started_at, FALSE)"
+
+#: What ended keeps the last end of its lease, and no result came after its deadline.
+LEASE_END = f"""
+SELECT j.id FROM queue_core_job j
+LEFT JOIN queue_core_attempt a ON a.job_id = j.id AND a.fence = j.fence
+WHERE j.id = ANY(%(ids)s::bigint[]) AND j.state <> 'LEASED' AND (
+  a.lease_until <> j.lease_until AND NOT {MARK.format("a")}
+  OR j.state = 'DONE' AND NOT coalesce(j.finished_at < j.lease_until AND j.lease_until <= j.deadline, FALSE))
+"""  # noqa: S608  (a condition of ours)
+
 #: Work that was superseded or withdrawn keeps its seat until its holder reports or its lease is swept.
 LEFT_OPEN = """
 SELECT j.id FROM queue_core_job j
@@ -96,6 +108,34 @@ WHERE j.id = ANY(%(ids)s::bigint[]) AND CASE j.dead_reason
   ELSE FALSE END
 """
 
+#: By a person, with a record, or at intake, with an item that says so.
+PULLED = """
+SELECT j.id FROM queue_core_job j
+WHERE j.id = ANY(%(ids)s::bigint[]) AND j.dead_reason = 'pulled'
+  AND NOT EXISTS (
+    SELECT FROM queue_core_item i WHERE i.job_id = j.id AND i.kind = 'urgent' AND i.opened_at = j.finished_at)
+  AND NOT EXISTS (
+    SELECT FROM queue_core_auditentry u
+    WHERE u.subject_type = 'job' AND u.subject_id = j.id::text AND u.act = 'job.pulled' AND u.at = j.finished_at)
+"""
+
+#: What it was moved to last, if anybody did, and what its item was opened with.
+DEADLINE = """
+SELECT j.id FROM queue_core_job j
+CROSS JOIN LATERAL (
+  SELECT max(u.id) AS id FROM (
+    SELECT id, act FROM queue_core_auditentry
+    WHERE subject_type = 'job' AND subject_id = j.id::text OFFSET 0) u
+  WHERE u.act IN ('job.requeued', 'job.deadline_moved')) last
+LEFT JOIN queue_core_auditentry u ON u.id = last.id
+WHERE j.id = ANY(%(ids)s::bigint[]) AND (
+  (u.after->>'deadline')::timestamptz <> j.deadline
+  OR EXISTS (
+    SELECT FROM queue_core_item i
+    WHERE i.job_id = j.id AND i.opened_at = j.finished_at AND i.kind IN ('manual', 'dead', 'pulled', 'urgent')
+      AND i.deadline <> j.deadline OFFSET 0))
+"""
+
 REQUEUES = """
 SELECT j.id FROM queue_core_job j
 WHERE j.id = ANY(%(ids)s::bigint[]) AND (
@@ -112,6 +152,19 @@ WHERE a.id = ANY(%(ids)s::bigint[]) AND (
   OR a.outcome = 'lease_expired' AND a.ended_at < a.lease_until)
 """
 
+#: One more than were charged before it in its budget, or were until they were given back.
+NUMBER = f"""
+SELECT a.id FROM queue_core_attempt a JOIN queue_core_job j ON j.id = a.job_id
+CROSS JOIN LATERAL (
+  SELECT count(*) FILTER (WHERE b.is_charged) AS charged, count(*) FILTER (WHERE NOT {MARK.format("b")}) AS claims,
+         coalesce(bool_or(b.number > j.max_attempts), FALSE) AS is_beyond
+  FROM queue_core_attempt b WHERE b.job_id = a.job_id AND b.fence < a.fence AND b.started_at >= j.queued_at) b
+WHERE a.id = ANY(%(ids)s::bigint[]) AND NOT {MARK.format("a")} AND (
+  a.number NOT BETWEEN 1 AND a.fence
+  OR a.started_at >= j.queued_at
+    AND (a.number > b.claims + 1 OR a.number <= b.charged AND NOT b.is_beyond))
+"""  # noqa: S608  (a condition of ours)
+
 PLACE = """
 SELECT a.id FROM queue_core_attempt a
 LEFT JOIN queue_core_job j ON j.id = a.job_id
@@ -126,6 +179,7 @@ RULES = (
     Rule("job_charged", Job, _("its attempts count is not that of its charged attempts"), in_sql(CHARGED)),
     Rule("job_committed", Job, _("DONE and one committed attempt of its fence do not go together"), in_sql(COMMITTED)),
     Rule("job_lease", Job, _("is LEASED without an open or expired attempt of its fence"), in_sql(LEASE)),
+    Rule("job_lease_end", Job, _("ended with another lease or deadline than it had"), in_sql(LEASE_END)),
     Rule("job_left_open", Job, _("an attempt of it is open that nobody may end"), in_sql(LEFT_OPEN)),
     Rule(
         "job_decision",
@@ -135,7 +189,10 @@ RULES = (
     ),
     Rule("job_handed_over", Job, _("ended with a person's work and without an item for it"), in_sql(HANDED_OVER)),
     Rule("job_died", Job, _("is DEAD for a reason that did not happen"), in_sql(DIED)),
+    Rule("job_pulled", Job, _("was taken out of the machine's hands by nobody"), in_sql(PULLED)),
+    Rule("job_deadline", Job, _("its deadline is not what its record or its item says"), in_sql(DEADLINE)),
     Rule("job_requeues", Job, _("its requeues are not those that people made"), in_sql(REQUEUES)),
     Rule("attempt_times", Attempt, _("ended when its lease did not allow it"), in_sql(TIMES)),
+    Rule("attempt_number", Attempt, _("its number is not that of its turn"), in_sql(NUMBER)),
     Rule("attempt_place", Attempt, _("is in another lane than its job, run or policy"), in_sql(PLACE)),
 )

@@ -9,7 +9,7 @@ from queue_core import where
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.ledger.rules import Rule, in_sql
 from queue_core.memberships import ON_A_LANE
-from queue_core.models import Hold, Lane, LaneRole, StageRun
+from queue_core.models import Hold, Lane, LaneRole, Outage, StageRun
 from queue_core.states import NOT_OPEN_SQL
 from queue_core.where import Layer
 
@@ -64,6 +64,8 @@ WHERE h.id = ANY(%(ids)s::bigint[]) AND (
   h.ended_at < h.started_at OR r.lane_id <> h.lane_id OR r.id IS NOT NULL AND r.ended_at IS NULL)
 """
 
+OUTAGE = "SELECT o.id FROM queue_core_outage o WHERE o.id = ANY(%(ids)s::bigint[]) AND o.closed_at < o.opened_at"
+
 #: An administrator looks after all lanes, and so do groups that are no roles of ours.
 ROLE = """
 SELECT l.id FROM queue_core_lanerole l JOIN auth_group g ON g.id = l.role_id
@@ -73,6 +75,7 @@ WHERE l.id = ANY(%(ids)s::bigint[]) AND g.name <> ALL(%(roles)s)
 RULES = (
     Rule("stagerun_place", StageRun, _("is of another lane than its policy, or ended out of turn"), in_sql(RUN)),
     Rule("hold_place", Hold, _("is of another lane than the run that it ended, or ended out of turn"), in_sql(HOLD)),
+    Rule("outage_times", Outage, _("was closed before it was opened"), in_sql(OUTAGE)),
     Rule(
         "lanerole_role",
         LaneRole,

@@ -3,7 +3,7 @@
 from django.utils.translation import gettext_lazy as _
 
 from queue_core.ledger.rules import Rule, in_sql
-from queue_core.models import Appeal, BlindCheck, Decision, ItemPass, SecondLook
+from queue_core.models import Appeal, BlindCheck, Decision, Item, ItemPass, SecondLook
 
 #: Why a link replaces the one before follows from the work that it came of. What a recall or a taking back left without
 #: a verdict is decided by whatever work there is, and so is what another round of the machine's ends with.
@@ -106,10 +106,38 @@ WHERE p.id = ANY(%(ids)s::bigint[]) AND (
       WHERE s.item_id = i.id AND s.person_id = p.to_id AND s.taken_at = p.at) END)
 """
 
+#: Why is kept beside the item, since it may quote what has to be erased one day. The item of an appeal may come back
+#: as a new one, when its decision is taken back.
+NOT_KEPT = """
+SELECT i.id FROM queue_core_item i
+WHERE i.id = ANY(%(ids)s::bigint[]) AND (
+  i.kind = 'appeal' AND NOT EXISTS (
+    SELECT FROM queue_core_appeal p WHERE p.id = (i.params->>'appeal')::bigint OFFSET 0)
+  OR EXISTS (
+    SELECT FROM queue_core_assignment s
+    WHERE s.item_id = i.id AND s.ended_as IN ('skipped', 'escalated', 'handed_over') AND NOT EXISTS (
+      SELECT FROM queue_core_itempass p
+      WHERE p.item_id = i.id AND p.at = s.ended_at AND p.passed_as = s.ended_as OFFSET 0) OFFSET 0)
+  OR EXISTS (
+    SELECT FROM queue_core_auditentry u
+    WHERE u.subject_type = 'item' AND u.subject_id = i.id::text AND u.act IN ('item.escalated', 'item.handed_over')
+      AND NOT EXISTS (SELECT FROM queue_core_itempass p WHERE p.item_id = i.id AND p.at = u.at OFFSET 0) OFFSET 0))
+"""
+
+#: What its author was told.
+GROUND = """
+SELECT d.id FROM queue_core_decision d
+WHERE d.id = ANY(%(ids)s::bigint[]) AND d.reason_version IS NOT NULL AND NOT EXISTS (
+  SELECT FROM queue_core_reasoncodeversion v
+  WHERE v.ground_id = d.reason_code_id AND v.version = d.reason_version)
+"""
+
 RULES = (
     Rule("decision_why", Decision, _("replaces another for a reason that its work does not give"), in_sql(WHY)),
     Rule("decision_by_another", Decision, _("is by somebody who had a part in what it replaces"), in_sql(BY_ANOTHER)),
     Rule("decision_taken_back", Decision, _("takes back what was not its person's, or was told"), in_sql(TAKEN_BACK)),
+    Rule("decision_ground", Decision, _("names a version of its reason code that is not kept"), in_sql(GROUND)),
+    Rule("item_kept", Item, _("its appeal, or why it was passed on, is not kept"), in_sql(NOT_KEPT)),
     Rule("secondlook_made", SecondLook, _("is not the look that its item was closed with"), in_sql(SECOND_LOOK)),
     Rule("blindcheck_made", BlindCheck, _("is not the check that its item was closed with"), in_sql(BLIND_CHECK)),
     Rule("appeal_made", Appeal, _("is not of the decision and the item that it names"), in_sql(APPEAL)),

@@ -2,34 +2,18 @@
 
 from collections.abc import Iterator
 from io import StringIO
-from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 
-from queue_core import contract, figures, people, relay
-from queue_core.contract import Ending
 from queue_core.ledger import audit, rules
 from queue_core.ledger.auditor import confirmed, judged
-from queue_core.models import Delivery, DeliveryTry, Endpoint, Hold, Job, Lane
-from queue_core.states import LeaseToken
-from tests.factories import (
-    at,
-    clock,
-    dead_job,
-    done_job,
-    leased_job,
-    make_lane,
-    waiting_job,
-)
 from tests.ledger.damage import damage, found_by
+from tests.ledger.kinds import Scene, staged
 from tests.ledger.test_damage_of_acts import DAMAGE as DAMAGE_OF_ACTS
-from tests.people.cast import item_of, leo, rita, take
 
 pytestmark = pytest.mark.django_db
-
-type Scene = dict[str, int]
 
 #: What is done, and the rule that must find it. Names in brackets are keys of the scene.
 DAMAGE: list[tuple[str, str]] = [
@@ -42,6 +26,7 @@ DAMAGE: list[tuple[str, str]] = [
     ("ticket_sequence", "DELETE FROM queue_core_message WHERE ticket_id = %(done_ticket)s"),
     ("ticket_sequence", "UPDATE queue_core_ticket SET seq = seq + 1 WHERE id = %(done_ticket)s"),
     ("ticket_sequence", "UPDATE queue_core_message SET seq = 7 WHERE ticket_id = %(done_ticket)s"),
+    ("ticket_lane", "UPDATE queue_core_ticket SET lane_id = %(other_lane)s WHERE id = %(done_ticket)s"),
     ("ticket_rounds", "UPDATE queue_core_job SET round = 2 WHERE id = %(waiting)s"),
     ("evidence_seal", "UPDATE queue_core_evidence SET body = body || ' ' WHERE ticket_id = %(done_ticket)s"),
     ("evidence_seal", "UPDATE queue_core_evidence SET size = size + 1 WHERE ticket_id = %(done_ticket)s"),
@@ -68,6 +53,9 @@ DAMAGE: list[tuple[str, str]] = [
     ("job_committed", "UPDATE queue_core_job SET finished_at = finished_at + interval '1 s' WHERE id = %(done)s"),
     ("job_lease", "UPDATE queue_core_attempt SET ended_at = now(), outcome = 'timeout' WHERE job_id = %(leased)s"),
     ("job_lease", "UPDATE queue_core_job SET lease_until = lease_until + interval '1 s' WHERE id = %(leased)s"),
+    ("job_lease_end", "UPDATE queue_core_job SET lease_until = lease_until + interval '1 s' WHERE id = %(done)s"),
+    ("job_lease_end", "UPDATE queue_core_job SET lease_until = lease_until + interval '1 s' WHERE id = %(requeued)s"),
+    ("job_lease_end", "UPDATE queue_core_job SET deadline = lease_until - interval '1 s' WHERE id = %(done)s"),
     ("job_left_open", "UPDATE queue_core_job SET state = 'WAITING' WHERE id = %(leased)s"),
     ("job_left_open", ("UPDATE queue_core_attempt SET ended_at = NULL, outcome = NULL, is_committed = FALSE"
                       " WHERE job_id = %(done)s")),
@@ -85,11 +73,16 @@ DAMAGE: list[tuple[str, str]] = [
                  " WHERE id = %(leased)s")),
     ("job_died", "UPDATE queue_core_job SET deadline = finished_at + interval '1 s' WHERE id = %(dead)s"),
     ("job_died", "UPDATE queue_core_job SET dead_reason = 'attempts' WHERE id = %(dead)s"),
+    ("job_pulled", "DELETE FROM queue_core_auditentry WHERE act = 'job.pulled'"),
+    ("job_deadline", "UPDATE queue_core_job SET deadline = deadline + interval '1 s' WHERE id = %(requeued)s"),
+    ("job_deadline", "UPDATE queue_core_job SET deadline = deadline + interval '1 s' WHERE id = %(manual)s"),
     ("job_requeues", "UPDATE queue_core_job SET requeues = requeues + 1 WHERE id = %(waiting)s"),
     ("job_requeues", "DELETE FROM queue_core_auditentry WHERE act = 'job.requeued'"),
     ("attempt_times", "UPDATE queue_core_attempt SET ended_at = lease_until WHERE job_id = %(done)s"),
     ("attempt_times", "UPDATE queue_core_attempt SET ended_at = started_at - interval '1 s' WHERE job_id = %(done)s"),
     ("attempt_place", "UPDATE queue_core_attempt SET lane_id = %(other_lane)s WHERE job_id = %(done)s"),
+    ("attempt_number", "UPDATE queue_core_attempt SET number = 2 WHERE job_id = %(done)s"),
+    ("attempt_number", "UPDATE queue_core_attempt SET number = 0 WHERE job_id = %(leased)s"),
     ("decision_chain", "UPDATE queue_core_decision SET replaces_id = id, why = 'correction' WHERE job_id = %(done)s"),
     ("decision_chain", ("UPDATE queue_core_decision SET why = 'correction', replaces_id ="
                        " (SELECT id FROM queue_core_decision WHERE job_id = %(done)s) WHERE job_id = %(decided)s")),
@@ -103,10 +96,18 @@ DAMAGE: list[tuple[str, str]] = [
     ("decision_message", ("UPDATE queue_core_message SET body = jsonb_set(body, '{verdict}', '\"REJECTED\"')"
                          " WHERE kind = 'decision' AND ticket_id = %(done_ticket)s")),
     ("message_kept_back", "UPDATE queue_core_message SET state = 'kept_back' WHERE ticket_id = %(done_ticket)s"),
+    ("message_times", ("UPDATE queue_core_message SET created_at = created_at + interval '1 s'"
+                      " WHERE ticket_id = %(done_ticket)s")),
+    ("message_times", "UPDATE queue_core_message SET created_at = now() WHERE kind = 'ticket.dead'"),
+    ("message_times", "UPDATE queue_core_message SET not_before = now() WHERE ticket_id = %(done_ticket)s"),
     ("message_deliveries", "DELETE FROM queue_core_delivery WHERE id = %(delivery)s"),
     ("delivery_place", "UPDATE queue_core_delivery SET number = number + 1 WHERE id = %(delivery)s"),
     ("delivery_place", "UPDATE queue_core_delivery SET ticket_id = %(waiting_ticket)s WHERE id = %(delivery)s"),
     ("delivery_state", "UPDATE queue_core_deliverytry SET outcome = 'failed' WHERE delivery_id = %(delivery)s"),
+    ("delivery_state", "UPDATE queue_core_delivery SET ended_at = now() WHERE id = %(delivery)s"),
+    ("deliverytry_times", ("UPDATE queue_core_deliverytry SET ended_at = started_at - interval '1 s'"
+                          " WHERE delivery_id = %(delivery)s")),
+    ("deliverytry_times", "UPDATE queue_core_deliverytry SET started_at = started_at - interval '1 day'"),
     ("delivery_state", ("UPDATE queue_core_message SET state = 'withdrawn' WHERE id IN (SELECT message_id FROM"
                        " queue_core_delivery WHERE state = 'pending')")),
     ("delivery_tries", "UPDATE queue_core_delivery SET tries = tries + 1 WHERE id = %(delivery)s"),
@@ -121,6 +122,10 @@ DAMAGE: list[tuple[str, str]] = [
     ("item_fences", "DELETE FROM queue_core_assignment WHERE id = %(assignment)s"),
     ("item_taken", "UPDATE queue_core_item SET taken_by_id = NULL, taken_until = NULL WHERE job_id = %(pulled)s"),
     ("item_taken", "UPDATE queue_core_assignment SET until = until + interval '1 s' WHERE ended_at IS NULL"),
+    ("item_times", "UPDATE queue_core_item SET queued_at = queued_at - interval '1 s' WHERE job_id = %(manual)s"),
+    ("item_times", "UPDATE queue_core_item SET opened_at = now() WHERE job_id = %(decided)s"),
+    ("assignment_times", ("UPDATE queue_core_assignment SET ended_at = ended_at - interval '1 ms'"
+                         " WHERE id = %(assignment)s")),
     ("assignment_ended", "UPDATE queue_core_assignment SET ended_as = 'expired' WHERE id = %(assignment)s"),
     ("assignment_ended", "DELETE FROM queue_core_decision WHERE job_id = %(decided)s"),
     ("lane_link", "UPDATE queue_core_lane SET connection_id = 999999"),
@@ -156,74 +161,6 @@ def scene(django_db_setup: None, django_db_blocker) -> Iterator[Scene]:
         connection.check_constraints()
         yield rows
         transaction.set_rollback(True)
-
-
-def staged() -> Scene:
-    lane, other, reviewer, lead = make_lane(), make_lane(cap=None), rita(), leo()
-    endpoint = Endpoint.objects.create(name="shop", address="https://shop.test/", kinds=["decision"], created_at=at(0))
-    done, requeued, decided = done_job(lane), requeued_job(lane, lead), done_job(lane, result="MANUAL")
-    assignment = decide(decided, reviewer)
-    late_answer(done)
-    rows = {
-        "lane": lane.pk,
-        "other_lane": other.pk,
-        "hold": Hold.objects.get(lane=other).pk,
-        "leo": lead.pk,
-        "waiting": (waiting := waiting_job(lane)).pk,
-        "waiting_ticket": waiting.ticket_id,
-        "leased": leased_job(lane, claimed=50)[0].pk,
-        "done": done.pk,
-        "done_ticket": done.ticket_id,
-        "manual": done_job(lane, result="MANUAL").pk,
-        "dead": dead_job(lane, deadline=40).pk,
-        "requeued": requeued.pk,
-        "pulled": pulled_job(lane, lead).pk,
-        "decided": decided.pk,
-        "assignment": assignment,
-        "delivery": delivered(done, endpoint),
-    }
-    figures.fold()
-    return rows
-
-
-def delivered(job: Job, endpoint: Endpoint) -> int:
-    """The delivery of a job's decision, taken by its consumer. Those of the other decisions wait."""
-    relay.number_messages(clock=clock(70))
-    delivery = Delivery.objects.get(endpoint=endpoint, ticket=job.ticket, kind="decision")
-    key = uuid4()
-    DeliveryTry.objects.create(
-        delivery=delivery, number=1, lease=key, started_at=at(71), ended_at=at(72), outcome="delivered", status=204
-    )
-    Delivery.objects.filter(pk=delivery.pk).update(
-        state="delivered", tries=1, ended_at=at(72), last_outcome="delivered", last_status=204
-    )
-    return delivery.pk
-
-
-def requeued_job(lane: Lane, lead) -> Job:
-    """DEAD with an attempt behind it, and given back to the machine."""
-    job, _token = leased_job(lane, deadline=10)
-    contract.sweep(clock=clock(10))
-    contract.requeue(job.pk, deadline=at(1000), clock=clock(20), person=lead, reason="again")
-    return job
-
-
-def pulled_job(lane: Lane, lead) -> Job:
-    job = waiting_job(lane)
-    contract.pull(job.pk, person=lead, clock=clock(60), reason="mine")
-    return job
-
-
-def decide(job: Job, reviewer) -> int:
-    token = take(item_of(job), reviewer, when=30)
-    people.resolve(token, person=reviewer, verdict="APPROVED", clock=clock(31))
-    return Job.objects.get(pk=job.pk).decisions.get().assignment_id
-
-
-def late_answer(job: Job) -> None:
-    attempt = job.attempt_rows.get()
-    token = LeaseToken(job.pk, 9, "v1", attempt.pk, attempt.key)
-    contract.complete(token, Ending(result="APPROVED"), clock=clock(70))
 
 
 def test_the_scene_itself_is_clean(scene: Scene) -> None:
@@ -269,7 +206,7 @@ def test_the_command_lists_what_is_wrong_and_ends_with_1(scene: Scene) -> None:
 
     assert ended.value.returncode == 1
     assert f"job {scene['waiting']}: its attempts are not one for each fence from 1 (job_fences)" in out.getvalue()
-    assert "jobs: 8 rows, 100 %" in err.getvalue()
+    assert "jobs: 9 rows, 100 %" in err.getvalue()
 
 
 def test_the_command_says_so_when_nothing_is_wrong(scene: Scene) -> None:

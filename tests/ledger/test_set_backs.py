@@ -28,7 +28,7 @@ def test_what_a_set_back_left_out_of_order_is_no_finding_and_what_is_damaged_is_
     assert contract.complete(token, Ending("APPROVED"), clock=clock(400)) == "committed"
     assert contract.complete(claim(queued, when=401), Ending("APPROVED"), clock=clock(402)) == "committed"
     assert contract.withdraw(source="test", external_id=earlier.ticket.external_id, clock=clock(403)) == "done"
-    assert {one.split()[0] for one in found()} == {"attempt_times", "assignment_ended"}
+    assert {one.split()[0] for one in found()} == {"attempt_times", "assignment_ended", "item_times"}
 
     Presence.objects.create(kind="scheduler", name="s", started_at=at(0), seen_at=at(1000))
     set_back.notice("s", clock=clock(404))
