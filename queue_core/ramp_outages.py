@@ -142,7 +142,8 @@ def close_outage(outage_id: int, *, person: "AbstractUser", reason: str, clock: 
     unsteady = tuple(lane for lane in lanes if not is_steady(lane))
     if unsteady:
         return OutageActed(OutageOutcome.NOT_STEADY, outage, unsteady)
-    outage.closed_at, outage.closed_by_id = now, person.pk
+    # Never before it was opened, though the server's clock was set back since.
+    outage.closed_at, outage.closed_by_id = max(now, outage.opened_at), person.pk
     outage.save(update_fields=["closed_at", "closed_by"])
     _entry(outage, EntryCode.CLOSED, now=now, person=person, text=reason)
     audit.record("outage.closed", now=now, actor=person, subject=outage, reason=reason)

@@ -32,6 +32,7 @@ WAITING: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("constraint", WAITING)
 def test_a_waiting_job_is_not_written_into_what_it_cannot_be(constraint: str) -> None:
     waiting_job(make_lane())
+    past_the_guards()
 
     refuses(Job, constraint, **WAITING[constraint])
 

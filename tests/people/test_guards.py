@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from queue_core import people
-from queue_core.models import Appeal, Decision, Item, ItemPass, ReasonCodeVersion, SecondLook
+from queue_core import contract, people
+from queue_core.models import Appeal, Decision, Item, ItemPass, ReasonCodeVersion, SecondLook, Ticket
 from queue_core.states import ItemKind
 from tests.factories import clock, make_ground, make_lane
 from tests.people.cast import leo, manual_item, person, rita, take
@@ -49,8 +49,11 @@ def test_what_follows_an_item_is_written_once_mod_06(model: Any, values: dict[st
 
 
 @pytest.mark.parametrize(("model", "text"), [(ItemPass, "reason"), (SecondLook, "note"), (Appeal, "statement")])
-def test_an_erasure_blanks_its_text(model: Any, text: str) -> None:
-    model.objects.update(**{text: ""})
+def test_an_erasure_and_nothing_else_blanks_its_text(model: Any, text: str) -> None:
+    with pytest.raises(IntegrityError, match="only an erasure blanks it"), transaction.atomic():
+        model.objects.update(**{text: ""})
+
+    contract.erase(Ticket.objects.get().pk, ground="asked for", actor=None, clock=clock(20))
 
     assert set(model.objects.values_list(text, flat=True)) == {""}
 

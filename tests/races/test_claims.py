@@ -10,7 +10,18 @@ from queue_core import batch, contract
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Attempt, Item, Job, Lane
 from queue_core.states import ClaimOutcome, JobState
-from tests.factories import T0, at, clock, leased_job, make_connection, make_lane, make_run, new_ticket, waiting_job
+from tests.factories import (
+    T0,
+    at,
+    clock,
+    leased_job,
+    make_connection,
+    make_lane,
+    make_run,
+    new_ticket,
+    waiting_job,
+    without_guards,
+)
 from tests.locking import holding, started, together, wait_until_blocked
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -57,7 +68,8 @@ def test_a_claim_that_waited_for_its_row_is_given_a_whole_lease_from_then() -> N
         job.refresh_from_db()
         assert job.lease_until is not None
         assert job.lease_until >= freed + lease
-        Job.objects.filter(pk=job.pk).update(lease_until=job.lease_until - timedelta(hours=1))
+        with without_guards():
+            Job.objects.filter(pk=job.pk).update(lease_until=job.lease_until - timedelta(hours=1))
 
 
 def _later_than(moment: Any) -> Any:

@@ -43,11 +43,10 @@ def a_check(lead: Person) -> models.Model:
     job = done_job(make_lane())
     item = Item.objects.create(
         job=job, ticket=job.ticket, lane=job.lane, kind="blind", cause="blind", severity=1, deadline=at(9),
-        opened_at=at(3), closed_at=at(4), closed_as="checked", fence=1,
+        opened_at=at(3), fence=1, taken_by=lead, taken_until=at(9),
     )  # fmt: skip
     assignment = Assignment.objects.create(
         item=item, person=lead, fence=1, key="00000000-0000-0000-0000-000000000001", taken_at=at(3), until=at(9),
-        ended_at=at(4), ended_as="checked",
     )  # fmt: skip
     return BlindCheck.objects.create(
         item=item, assignment=assignment, decision=Decision.objects.get(), lane=job.lane, run=job.lane.run,

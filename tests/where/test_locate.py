@@ -223,7 +223,7 @@ def test_locate_what_people_have() -> None:
 def test_locate_an_item_that_somebody_took_until_the_time_is_over(django_user_model) -> None:
     rita = django_user_model.objects.create_user("rita")
     job = dead_job(make_lane())
-    job.items.update(taken_by=rita, taken_until=at(60))
+    contract.assign(job.items.get(), rita, now=at(50), until=at(60))
 
     assert said(job, 59) == (Layer.PEOPLE, Cause.ITEM_TAKEN, Moves.PERSON_DECIDES)
     assert said(job, 60) == (Layer.PEOPLE, Cause.ITEM_FREE, Moves.PERSON_DECIDES)
