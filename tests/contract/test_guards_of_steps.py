@@ -99,7 +99,7 @@ def scene(django_db_setup: None, django_db_blocker) -> Iterator[Scene]:
 
 
 @pytest.mark.parametrize(("statement", "why"), REFUSED, ids=[f"{n} {why}" for n, (_, why) in enumerate(REFUSED)])
-def test_what_only_looks_like_a_step_is_refused(scene: Scene, statement: str, why: str) -> None:
+def test_what_only_looks_like_a_step_is_refused_mod_06(scene: Scene, statement: str, why: str) -> None:
     with pytest.raises(IntegrityError, match=why), transaction.atomic():
         run(statement, scene)
 

@@ -16,6 +16,7 @@ from queue_core.relay import rows
 from queue_core.relay.circuit import OPENS_AFTER
 from queue_core.states import DeliveryState, EndpointState, MessageKind, TryOutcome
 from tests.factories import T0, done_job, make_lane
+from tests.ledger.damage import found_by
 from tests.locking import holding, started, wait_until_blocked
 from tests.relay.conftest import deliver, secret_of, with_secret
 from tests.relay.receiver import answer, hang
@@ -216,6 +217,7 @@ def test_a_success_that_is_written_down_late_counts_all_the_same(make_endpoint, 
     rows.end(endpoint.pk, [(taken, relay.Answer(TryOutcome.DELIVERED, 200))], clock=clock)
 
     assert Delivery.objects.get().state == DeliveryState.DELIVERED
+    assert found_by("delivery_state") == []
 
 
 def test_a_failure_that_is_written_down_late_changes_nothing(make_endpoint, receiver, clock) -> None:
