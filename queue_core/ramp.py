@@ -18,6 +18,7 @@ from queue_core.ramp_outages import (
     is_steady,
     lanes_of,
     lanes_of_connection,
+    last_outage,
     open_outage,
     write_note,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "kept_back_runs",
     "lanes_of",
     "lanes_of_connection",
+    "last_outage",
     "may_raise",
     "next_stage",
     "open_outage",

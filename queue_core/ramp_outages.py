@@ -66,6 +66,11 @@ def open_one(connection: ModelConnection) -> Outage | None:
     return Outage.objects.filter(connection=connection, closed_at__isnull=True).first()
 
 
+def last_outage(connection: ModelConnection) -> Outage | None:
+    """The connection's newest outage, open or closed."""
+    return Outage.objects.filter(connection=connection).order_by("-opened_at").first()
+
+
 def open_for(lane: Lane, cause: HoldReason, *, now: datetime) -> Outage:
     """The open outage of a lane's connection, opened now if there is none. Two lanes at once open one."""
     return _open(lane.connection, cause, person=None, now=now)[0]

@@ -41,39 +41,43 @@ FROM (
 GROUP BY 1, 2, 3
 """
 
-#: A part of `at_once`: lane, code, how many.
+#: A part of `at_once`: lane, code, how many. Of many changes that say the same, as batches of one size do, one is taken
+#: apart.
 TOTAL_PART = """
 SELECT 'total', lane_id, code, sum(number)::bigint, NULL::timestamptz FROM (
   SELECT lane_id, code, number FROM queue_core_lanetotal WHERE lane_id = ANY(%(lanes)s::bigint[])
   UNION ALL
-  SELECT f.lane_id, c.code, c.number::bigint FROM fresh f, jsonb_each_text(f.totals) c(code, number)
+  SELECT f.lane_id, c.code, c.number::bigint * f.times
+  FROM (SELECT lane_id, totals, count(*) AS times FROM fresh GROUP BY lane_id, totals) f,
+       jsonb_each_text(f.totals) c(code, number)
 ) s GROUP BY lane_id, code
 """
 #: Another: what happened in each lane in the minutes from `count_since` to before `count_until`.
 COUNT_PART = """
-SELECT 'count', r.lane_id, c.code, sum(c.number::bigint)::bigint, NULL::timestamptz
+SELECT 'count', r.lane_id, c.code, sum(c.number::bigint * r.times)::bigint, NULL::timestamptz
 FROM (
-  SELECT lane_id, minute, counts FROM queue_core_laneminute
+  SELECT lane_id, counts, 1::bigint AS times FROM queue_core_laneminute
   WHERE lane_id = ANY(%(lanes)s::bigint[]) AND minute >= %(count_since)s::timestamptz
     AND minute < %(count_until)s::timestamptz
   UNION ALL
-  SELECT lane_id, minute, counts FROM fresh
-  WHERE minute >= %(count_since)s::timestamptz AND minute < %(count_until)s::timestamptz
+  SELECT lane_id, counts, count(*) FROM fresh
+  WHERE minute >= %(count_since)s::timestamptz AND minute < %(count_until)s::timestamptz GROUP BY lane_id, counts
 ) r, jsonb_each_text(r.counts) c(code, number)
 GROUP BY r.lane_id, c.code
 """
 #: And WAITING jobs whose deadline lies in the minutes from `due_since` to before `due_until`: lane, severity, how many.
+#: The minutes are numbers too, as changes have them (`tally.minute_number`).
 DUE_PART = """
 SELECT 'due', lane_id, severity::text, sum(number)::bigint, NULL::timestamptz FROM (
-  SELECT lane_id, minute, severity, number FROM queue_core_waitingdue
+  SELECT lane_id, severity, number FROM queue_core_waitingdue
   WHERE lane_id = ANY(%(lanes)s::bigint[]) AND minute >= %(due_since)s::timestamptz
     AND minute < %(due_until)s::timestamptz
   UNION ALL
-  SELECT f.lane_id, to_timestamp(split_part(c.at, '.', 1)::bigint * 60), split_part(c.at, '.', 2)::smallint,
-         c.number::bigint
+  SELECT f.lane_id, split_part(c.at, '.', 2)::smallint, c.number::bigint
   FROM fresh f, jsonb_each_text(f.due) c(at, number)
-) s WHERE minute >= %(due_since)s::timestamptz AND minute < %(due_until)s::timestamptz
-GROUP BY lane_id, severity HAVING sum(number) <> 0
+  WHERE f.due <> '{}' AND split_part(c.at, '.', 1)::bigint >= %(due_first)s::bigint
+    AND split_part(c.at, '.', 1)::bigint < %(due_end)s::bigint
+) s GROUP BY lane_id, severity HAVING sum(number) <> 0
 """
 
 DUE = """
@@ -177,6 +181,13 @@ def cuts(lane_ids: Collection[int], *, starts: Sequence[datetime], until: dateti
     for lane_id, place, code, number in _rows(CUTS, lanes=list(lane_ids), **bounds):
         found[lane_id][place - 1][code] = int(number)
     return {pk: [Counts(one) for one in times] for pk, times in found.items()}
+
+
+def due_params(*, since: datetime, until: datetime) -> dict[str, Any]:
+    """What DUE_PART asks, beside the lanes: the minutes from that of `since` to before that of `until`."""
+    first, end = tally.minute_of(since), tally.minute_of(until)
+    numbers = {"due_first": tally.minute_number(first), "due_end": tally.minute_number(end)}
+    return {"due_since": first, "due_until": end, **numbers}
 
 
 def totals(lane_ids: Collection[int]) -> dict[int, dict[str, int]]:

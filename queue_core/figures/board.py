@@ -1,7 +1,7 @@
 """The figures of the board: a few per lane, each a panel that may be kept from before."""
 
 import json
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,27 +18,22 @@ from queue_core.where import LaneFacts, LayerTable
 SOON = timedelta(hours=1)
 #: A trend is told over at least this long, and over at most that, where ticks were missing.
 TREND_OVER, TREND_OVER_AT_MOST = timedelta(minutes=5), timedelta(minutes=15)
-#: So many of the oldest waiting are asked what their content does meanwhile: the dearest of the board's figures, since
-#: each is a look into the tickets. The lane's page looks into many more.
-EXPOSURE_SAMPLE = 25
+EXPOSURE_SAMPLE = at_once.HEADS
 
-#: What the oldest waiting do meanwhile: lane, exposure. How many are asked is written into it: a plan for all values
-#: takes a bound that it does not know for a tenth of the table, and reads all tickets.
-EXPOSED = f"""
-SELECT DISTINCT 'exposed', l.id, t.exposure, NULL::bigint, NULL::timestamptz
-FROM unnest(%(lanes)s::bigint[]) AS l(id)
-CROSS JOIN LATERAL (
-  SELECT ticket_id FROM queue_core_job WHERE lane_id = l.id AND state = 'WAITING' ORDER BY queued_at
-  LIMIT {EXPOSURE_SAMPLE}
-) j
-JOIN queue_core_ticket t ON t.id = j.ticket_id
-"""  # noqa: S608  (put together from constants)
-#: Results committed under each lane's run, counted no further than its soak needs.
+#: What the oldest waiting do meanwhile: lane, exposure.
+EXPOSED = """
+SELECT 'exposed', lane_id, exposure, NULL::bigint, NULL::timestamptz FROM (
+  SELECT lane_id, (SELECT exposure FROM queue_core_ticket WHERE id = ticket_id) AS exposure FROM heads) h
+GROUP BY lane_id, exposure
+"""
+#: Results committed under each lane's run, counted no further than its soak needs. In their order, so that the index is
+#: read no further either.
 COMPLETED = """
 SELECT 'completed', l.id, NULL::text, (
   SELECT count(*) FROM (
     SELECT 1 FROM queue_core_attempt a
-    WHERE a.lane_id = l.id AND a.run_id = l.run AND a.started_at >= l.since AND a.is_committed LIMIT l.needed) c),
+    WHERE a.lane_id = l.id AND a.run_id = l.run AND a.started_at >= l.since AND a.is_committed
+    ORDER BY a.started_at LIMIT l.needed) c),
   NULL::timestamptz
 FROM unnest(%(ran)s::bigint[], %(runs)s::bigint[], %(begun)s::timestamptz[], %(needed)s::bigint[])
   AS l(id, run, since, needed)
@@ -49,10 +44,17 @@ SELECT 'sampled', l.id, s.layers::text, NULL::bigint, s.taken_at
 FROM unnest(%(lanes)s::bigint[]) AS l(id)
 CROSS JOIN LATERAL (
   SELECT layers, taken_at FROM queue_core_lanesample
-  WHERE lane_id = l.id AND minute > %(sampled_after)s::timestamptz AND minute <= %(sampled_until)s::timestamptz
-  ORDER BY minute DESC LIMIT 1) s
+  WHERE (lane_id, minute) > (l.id, %(sampled_after)s::timestamptz)
+    AND (lane_id, minute) <= (l.id, %(sampled_until)s::timestamptz)
+  ORDER BY lane_id DESC, minute DESC LIMIT 1) s
 """
-REST = (EXPOSED, COMPLETED, SAMPLED)
+#: The number of the open outage of each lane's connection; none where nothing is out.
+OUT = """
+SELECT 'out', l.id, NULL::text, o.id, NULL::timestamptz FROM queue_core_lane l
+JOIN queue_core_outage o ON o.connection_id = l.connection_id AND o.closed_at IS NULL
+WHERE l.id = ANY(%(lanes)s::bigint[])
+"""
+REST = (EXPOSED, COMPLETED, SAMPLED, OUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +70,10 @@ class LaneFigures:
     exposure: Exposure | None
     trends: Mapping[where.Layer, float]
     """By how many each layer has grown a minute lately (below zero: shrunk); empty where nobody looked then."""
-    outage: Outage | None
-    """The connection's last one, open or closed."""
+    open_outage: Outage | None
+    """The one of the connection."""
     outage_lanes: tuple[Lane, ...]
-    """The lanes of the outage while it is open."""
     completions: int
-
-    @property
-    def open_outage(self) -> Outage | None:
-        return self.outage if self.outage is not None and self.outage.closed_at is None else None
 
     @property
     def is_exposure_of_part(self) -> bool:
@@ -124,9 +121,8 @@ def board(lanes: Sequence[Lane], *, now: datetime) -> list[LaneFigures]:
     exposures = ask.panels("exposure", [EXPOSED], lambda told: _exposed(told, ids))
     completed = ask.panels("completed", [COMPLETED], lambda told: _numbers(told, "completed"))
     earlier = ask.panels("sampled", [SAMPLED], lambda told: {row.lane: row for row in told.get("sampled", ())})
-    outages = last_outages({lane.connection_id for lane in lanes})
-    named = lanes_of(outage.pk for outage in outages.values() if outage.closed_at is None)
-    affected = {outage.connection_id: named.get(outage.pk, ()) for outage in outages.values()}
+    outages = _open_outages(ask.panels("out", [OUT], lambda told: _numbers(told, "out")))
+    affected = lanes_of({outage.pk for outage in outages.values()})
     return [
         LaneFigures(
             lane=lane,
@@ -137,8 +133,8 @@ def board(lanes: Sequence[Lane], *, now: datetime) -> list[LaneFigures]:
             flow=flow[lane.pk],
             exposure=exposures[lane.pk].value,
             trends=trends(earlier[lane.pk].value, layers[lane.pk].value, now=now),
-            outage=outages.get(lane.connection_id),
-            outage_lanes=affected.get(lane.connection_id, ()),
+            open_outage=outages.get(lane.pk),
+            outage_lanes=affected[outages[lane.pk].pk] if lane.pk in outages else (),
             completions=completed[lane.pk].value or 0,
         )
         for lane in lanes
@@ -186,8 +182,7 @@ def _rest_params(lanes: Sequence[Lane], *, now: datetime) -> dict[str, Any]:
     runs = [(lane.pk, run.pk, run.started_at, run.soak_completions) for lane in lanes if (run := lane.run) is not None]
     ran, ids, begun, needed = ([run[place] for run in runs] for place in range(4))
     return {
-        "due_since": tally.minute_of(now),
-        "due_until": tally.minute_of(now + SOON),
+        **sums.due_params(since=now, until=now + SOON),
         "ran": ran,
         "runs": ids,
         "begun": begun,
@@ -224,6 +219,8 @@ def _exposed(told: Told, lane_ids: Iterable[int]) -> dict[int, Exposure | None]:
     return found
 
 
-def last_outages(connection_ids: Collection[int]) -> dict[int, Outage]:
-    rows = Outage.objects.filter(connection_id__in=connection_ids).order_by("connection_id", "-opened_at")
-    return {outage.connection_id: outage for outage in rows.distinct("connection_id")}
+def _open_outages(found: Mapping[int, Panel[int]]) -> dict[int, Outage]:
+    """The outages that were told, by lane, as far as they are open."""
+    told = {lane: panel.value for lane, panel in found.items() if panel.value is not None}
+    outages = Outage.objects.filter(closed_at__isnull=True).in_bulk(set(told.values())) if told else {}
+    return {lane: outages[pk] for lane, pk in told.items() if pk in outages}

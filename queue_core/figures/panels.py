@@ -5,7 +5,9 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import OperationalError, transaction
+from django.db import OperationalError
+
+from queue_core.figures.snapshot import part
 
 logger = logging.getLogger(__name__)
 
@@ -30,12 +32,12 @@ MOST_KEPT = 200
 
 
 def read_panel[T](key: Hashable, read: Callable[[], T], *, now: datetime) -> Panel[T]:
-    """Read one figure in a savepoint of its own, so that one that takes too long spoils no other.
+    """Read one figure so that one that takes too long spoils no other.
 
     With the key None nothing is kept, and what could not be read has no value.
     """
     try:
-        with transaction.atomic():
+        with part():
             panel = Panel(read(), now)
     except OperationalError as fault:
         logger.warning("figures %s could not be read in time: %s", key or "all at once", fault)

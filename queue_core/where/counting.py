@@ -36,17 +36,19 @@ COUNT_CAP = 10_001
 ITEMS = f"{tally.ITEM}."
 NOT_OPEN = frozenset(f"{ITEMS}{kind.value}" for kind in NOT_OPEN_TICKETS)
 
-#: The precedence of `locating.judge` as SQL, up to where it ends for what is LEASED.
+#: The precedence of `locating.judge` as SQL, up to where it ends for what is LEASED. OFFSET 0 has a job's items
+#: found by the job: the planner may else look for them among all open ones, be it that these were few when it planned.
 _LEASED_CASE = f"""
-  WHEN EXISTS (SELECT FROM queue_core_item i WHERE i.job_id = {{job}}.id AND i.closed_at IS NULL
-                 AND i.kind NOT IN {NOT_OPEN_SQL})
+  WHEN EXISTS (
+    SELECT FROM (SELECT closed_at, kind FROM queue_core_item WHERE job_id = {{job}}.id OFFSET 0) i
+    WHERE i.closed_at IS NULL AND i.kind NOT IN {NOT_OPEN_SQL})
     THEN 'people'
   WHEN {{job}}.state = 'LEASED' AND {{job}}.lease_until > {{now}} THEN 'running'
   WHEN {{job}}.lane_id = ANY({{held}}::bigint[]) THEN 'held'
   WHEN {{job}}.available_at IS NOT NULL OR {{job}}.lane_id = ANY({{paused}}::bigint[]) THEN 'backoff'
   WHEN {{job}}.deadline <= {{needs_until}} THEN 'too_late'
   WHEN {{job}}.state = 'LEASED' THEN 'lease_over'
-"""
+"""  # noqa: S608  (put together from constants)
 _PLACES = {"now": "%s", "held": "%s", "paused": "%s"}
 _NAMES = {"now": "%(now)s::timestamptz", "held": "%(held)s", "paused": "%(paused)s"}
 
@@ -74,13 +76,14 @@ GROUP BY 2, 3
 """  # noqa: S608  (put together from constants)
 
 #: The longest waits, each by one probe of an index in its order, and what is too late, which the sweep keeps few. A
-#: lane that is held or pauses asks only for its oldest: what waits there stands in one layer.
+#: lane that is held or pauses asks only for its oldest: what waits there stands in one layer. The oldest that is
+#: claimable is among the oldest but where those all rest or are too late.
 PROBES = f"""
 SELECT 'probe', l.id, p.code, p.number, p.oldest
 FROM unnest(%(lanes)s::bigint[], %(needs)s::timestamptz[], %(still)s::boolean[]) AS l(id, needs_until, stands_still)
 CROSS JOIN LATERAL (
-  (SELECT 'oldest' AS code, NULL::bigint AS number, queued_at AS oldest FROM queue_core_job
-   WHERE l.stands_still AND lane_id = l.id AND state = 'WAITING' ORDER BY queued_at LIMIT 1)
+  SELECT 'oldest' AS code, NULL::bigint AS number, min(queued_at) AS oldest FROM heads
+  WHERE l.stands_still AND lane_id = l.id
   UNION ALL
   (SELECT 'resting', NULL, queued_at FROM queue_core_job
    WHERE NOT l.stands_still AND lane_id = l.id AND state = 'WAITING' AND available_at IS NOT NULL
@@ -92,10 +95,12 @@ CROSS JOIN LATERAL (
       AND deadline <= l.needs_until
     ORDER BY deadline LIMIT {COUNT_CAP}) j
   UNION ALL
-  (SELECT 'claimable', NULL, queued_at FROM queue_core_job
-   WHERE NOT l.stands_still AND lane_id = l.id AND state = 'WAITING' AND available_at IS NULL
-     AND deadline > l.needs_until
-   ORDER BY queued_at LIMIT 1)
+  SELECT 'claimable', NULL, coalesce(
+    (SELECT min(queued_at) FROM heads WHERE lane_id = l.id AND available_at IS NULL AND deadline > l.needs_until),
+    (SELECT queued_at FROM queue_core_job
+     WHERE lane_id = l.id AND state = 'WAITING' AND available_at IS NULL AND deadline > l.needs_until
+     ORDER BY queued_at LIMIT 1))
+  WHERE NOT l.stands_still
   UNION ALL
   (SELECT 'item', NULL, queued_at FROM queue_core_item
    WHERE lane_id = l.id AND closed_at IS NULL AND kind NOT IN {NOT_OPEN_SQL} ORDER BY queued_at LIMIT 1)) p

@@ -31,11 +31,14 @@ GROUP BY a.lane_id
 GRANTS = f"""
 SELECT 'grants', l.id, NULL::text, g.number, g.first
 FROM (
-  SELECT id FROM unnest(%(rated)s::bigint[], %(rates)s::bigint[]) AS r(id, rate) WHERE rate <= (
-    SELECT coalesce(sum((c.counts->>'{tally.CLAIMED}')::bigint), 0) FROM (
-      SELECT counts FROM queue_core_laneminute WHERE lane_id = r.id AND minute >= %(rated_minute)s::timestamptz
-      UNION ALL
-      SELECT counts FROM fresh WHERE lane_id = r.id AND minute >= %(rated_minute)s::timestamptz) c)
+  SELECT r.id FROM unnest(%(rated)s::bigint[], %(rates)s::bigint[]) AS r(id, rate)
+  LEFT JOIN (
+    SELECT lane_id, sum((counts->'{tally.CLAIMED}')::bigint) AS number FROM fresh
+    WHERE minute >= %(rated_minute)s::timestamptz AND counts ? '{tally.CLAIMED}' GROUP BY lane_id
+  ) f ON f.lane_id = r.id
+  WHERE r.rate <= coalesce(f.number, 0) + (
+    SELECT coalesce(sum((counts->'{tally.CLAIMED}')::bigint), 0) FROM queue_core_laneminute
+    WHERE (lane_id, minute) >= (r.id, %(rated_minute)s::timestamptz) AND lane_id <= r.id AND counts ? '{tally.CLAIMED}')
 ) AS l
 CROSS JOIN LATERAL (
   SELECT count(*) AS number, min(started_at) AS first FROM queue_core_attempt

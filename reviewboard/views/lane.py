@@ -114,14 +114,14 @@ def _line_to_see(request: HttpRequest, outage: Outage | None, line: OutageLine |
 def action_context(request: HttpRequest, reading: LaneReading, bound: Mapping[str, Any]) -> dict[str, Any]:
     """The forms, and what stands still below. `bound` are forms that came back with a mistake or a conflict."""
     shown, person = reading.gate.value, person_of(request)
-    is_kept = reading.gate.is_kept
+    is_kept, before = reading.gate.is_kept, ramp.last_outage(reading.lane.connection)
     context: dict[str, Any] = {
         "may_raise": may(request, "raise_stage", reading.lane),
         "may_hold": may(request, "hold_lane", reading.lane),
         **_standing_context(reading),
         "history": lane_history.history(reading.lane),
         "acts": lane_history.acts(reading.lane),
-        "outage_before": _line_to_see(request, reading.figures.outage, outage_text.closed_line(reading.figures.outage)),
+        "outage_before": _line_to_see(request, before, outage_text.closed_line(before)),
         "typed": [(_("Reason"), bound["typed"])] if bound.get("typed") else [],
         **_policy_context(request, reading, bound),
     }

@@ -197,7 +197,7 @@ def test_the_models_own_queries_of_a_refresh_are_planned_once(client, vera) -> N
         cursor.execute("SELECT statement FROM pg_prepared_statements")
         statements = " ".join(statement for (statement,) in cursor.fetchall())
 
-    for table in ("lane", "outage", "alertepisode"):
+    for table in ("lane", "alertepisode"):
         assert f'FROM "queue_core_{table}"' in statements
     assert "SAVEPOINT" not in statements
 

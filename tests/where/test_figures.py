@@ -3,7 +3,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from django.db import InternalError, OperationalError, connection
+from django.db import InternalError, OperationalError, connection, transaction
 
 from queue_core import at_once, contract, figures, gate, where
 from queue_core.clock import DATABASE_CLOCK
@@ -58,6 +58,18 @@ def test_board_of_a_lane_on_hold_tells_oldest_held_and_none_ready() -> None:
     assert found.layers.value.oldest_ready is None
 
 
+def test_board_tells_the_oldest_that_is_ready_though_all_that_wait_longest_are_too_late() -> None:
+    lane = make_lane()
+    for number in range(at_once.HEADS + 1):
+        waiting_job(lane, added=number, deadline=100)
+    waiting_job(lane, added=60)
+
+    [found] = board(100)
+
+    assert found.layers.value.count_of(Layer.TOO_LATE) == at_once.HEADS + 1
+    assert found.layers.value.oldest_ready == timedelta(seconds=40)
+
+
 def test_board_counts_deadlines_of_the_next_hour_by_severity_the_worst_first() -> None:
     lane = make_lane(cap=None)
     for severity, deadline in [(0, 59), (1, 200), (2, 3659), (1, 300), (0, 3661), (0, 5000)]:
@@ -109,8 +121,7 @@ def test_board_of_many_lanes_takes_the_queries_of_one(django_assert_num_queries)
         waiting_job(make_lane())
     lanes = list(where.lanes_to_read())
 
-    with django_assert_num_queries(2 + 2):
-        # One statement for all figures in a savepoint, the last outages, and no lanes of theirs.
+    with figures.snapshot(), django_assert_num_queries(1):
         figures.board(lanes, now=at(1))
 
 
@@ -147,6 +158,23 @@ def test_a_panel_that_cannot_be_read_in_time_shows_its_last_value_and_when_that_
     assert (first.value, first.kept_from) == (7, None)
     assert (second.value, second.kept_from) == (7, at(10))
     assert (never.value, never.is_kept) == (None, True)
+    assert DATABASE_CLOCK.now() is not None
+
+
+def test_in_a_snapshot_a_part_that_fails_spoils_no_other_and_changes_no_setting() -> None:
+    def fails_in_a_block_of_its_own() -> int:
+        with transaction.atomic(savepoint=False), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL statement_timeout = '20ms'")
+            cursor.execute("SELECT pg_sleep(5)")
+        return 0
+
+    with figures.snapshot(), connection.cursor() as cursor:
+        found = [panels.read_panel("one", fails_in_a_block_of_its_own, now=at(10)) for _ in range(2)]
+        cursor.execute("SELECT current_setting('statement_timeout'), current_setting('enable_seqscan')")
+        settings = cursor.fetchall()
+
+    assert [one.value for one in found] == [None, None]
+    assert settings == [("3s", "off")]
     assert DATABASE_CLOCK.now() is not None
 
 
@@ -236,6 +264,36 @@ def test_board_figures_of_a_filled_table_never_scan_it(is_on_hold: bool, monkeyp
         assert not re.search(r"Seq Scan on queue_core_(job|attempt|ticket|evidence)", plan), plan
         assert "Bitmap Heap Scan on queue_core_job" not in plan, plan
         assert "Hash Join" not in plan, plan
+
+
+def test_board_planned_on_an_empty_database_still_goes_by_keys_when_it_is_full() -> None:
+    """A session keeps its first plan. What a few rows make as cheap either way must not be left open by it."""
+    as_new()
+    make_lane()
+    plans: list[str] = []
+
+    with figures.snapshot(), connection.execute_wrapper(explained(plans)):
+        board(100)
+
+    plan = max(plans, key=len)
+    found: dict[str, set[str]] = {}
+    for index, table in re.findall(r"using (\w+) on queue_core_(\w+)", plan):
+        found.setdefault(table, set()).add(index)
+    assert {table: found[table] for table in GROWING} == GROWING, plan
+    assert not re.search(
+        r"hashed SubPlan|Hash Join|Merge Join|Bitmap Heap Scan on queue_core_(job|ticket|item)", plan
+    ), plan
+
+
+#: What grows without end, and the indexes that a refresh may go by.
+GROWING = {
+    "job": {"job_oldest", "job_deadline", "job_leased", "job_resting"},
+    "ticket": {"queue_core_ticket_pkey"},
+    "item": {"item_job", "item_longest"},
+    "attempt": {"attempt_open", "attempt_started", "attempt_ended"},
+    "laneminute": {"lane_minute_once"},
+    "lanesample": {"lane_sample_once"},
+}
 
 
 def as_new() -> None:
