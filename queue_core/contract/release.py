@@ -100,7 +100,8 @@ def release(
     """Give a lease back without a result, with an outcome of DESIGN.md's table.
 
     The outcome says whether the attempt is charged and whether the job rests first. DIED if that spent the budget: the
-    job is DEAD at once and people have an item. STALE if the token no longer holds; nothing was written on the job.
+    job is DEAD at once and people have an item. STALE if the token no longer holds; nothing was written on the job, and
+    the report is kept as a late answer unless it repeats what ended the attempt.
     """
     [answer] = release_together([GivenBack(token, outcome, detail, latency, charge)], clock=clock, worker=worker)
     return answer
@@ -124,8 +125,9 @@ def release_together(ends: Sequence[GivenBack], *, clock: Clock, worker: str = "
         attempt = attempts.get(job.pk)
         judgement = judge_token(job, identity_of(attempt), end.token, now=now)
         if attempt is None or judgement.outcome == CompleteOutcome.STALE:
-            late = Ending(result=end.outcome, outcome=end.outcome)
-            keep_late_answer(job, end.token, late, judgement, worker=worker, now=now)
+            if not _is_repeat(end):
+                late = Ending(result=end.outcome, outcome=end.outcome)
+                keep_late_answer(job, end.token, late, judgement, worker=worker, now=now)
             outcomes.append(LeaseOutcome.STALE)
             continue
         _end_attempt(attempt, end, is_charged=effect.is_charged if end.charge is None else end.charge, now=now)
@@ -135,6 +137,12 @@ def release_together(ends: Sequence[GivenBack], *, clock: Clock, worker: str = "
     _write(ended, now)
     open_items([need_of(*locked[job.pk]) for job, _ in ended if job.state == JobState.DEAD], now=now)
     return outcomes
+
+
+def _is_repeat(end: GivenBack) -> bool:
+    """Whether the attempt ended so by this very token: its worker lost the answer to the commit, and asks again."""
+    ended = Attempt.objects.filter(pk=end.token.attempt, job=end.token.job, key=end.token.key, ended_at__isnull=False)
+    return ended.filter(outcome=end.outcome).exists()
 
 
 def _present_attempts(jobs: Sequence[Job]) -> dict[int, Attempt]:

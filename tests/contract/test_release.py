@@ -123,7 +123,8 @@ def test_a_stale_release_changes_nothing_and_is_kept() -> None:
     assert (late.result, late.why) == ("invalid_answer", "fence")
 
 
-def test_a_second_release_of_the_same_token_is_stale() -> None:
+def test_a_second_release_of_the_same_token_is_stale_and_no_late_answer() -> None:
+    """PGQ-15: a worker that lost the answer to its commit asks again; the model said nothing that came too late."""
     job, token = leased_job(make_lane())
     release(token, AttemptOutcome.UNAVAILABLE, 2)
 
@@ -131,6 +132,7 @@ def test_a_second_release_of_the_same_token_is_stale() -> None:
 
     job.refresh_from_db()
     assert job.attempts == 0
+    assert not LateAnswer.objects.exists()
 
 
 def test_a_failure_far_beyond_every_power_rests_for_the_cap_and_stays_waiting() -> None:

@@ -220,7 +220,8 @@ class ModelLane:
         row = next((row for row in job.rows if row.fence == fence), None)
         if job.reason in ("superseded", "withdrawn") and row is not None and row.ended is None:
             row.close(job.reason, now)
-        if said != "released":
+        is_repeat = row is not None and row.outcome == said
+        if said != "released" and not is_repeat:
             job.late.append((fence, why, said))
         return "stale"
 
