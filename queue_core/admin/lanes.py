@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from queue_core import configuration, lanes
 from queue_core.admin.connections import hold_lanes
+from queue_core.admin.durations import refuse_boundless
 from queue_core.admin.explained import explained
 from queue_core.admin.merging import LOADED, MergingForm
 from queue_core.admin.versioned import VersionedAdmin, person_of, tell_kept
@@ -33,6 +34,7 @@ class LaneForm(MergingForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
+        refuse_boundless(self, dict(cleaned))
         connection, lease = cleaned.get("connection"), cleaned.get("lease")
         if connection is not None and isinstance(lease, timedelta):
             least = connection.call_time_limit + CALL_MARGIN
@@ -47,6 +49,11 @@ class LaneForm(MergingForm):
 
 class StageForm(MergingForm):
     """A stage as its own row: two people change different fields of it, or different stages, and both are kept."""
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        refuse_boundless(self, dict(cleaned))
+        return cleaned
 
     def has_changed(self) -> bool:
         """A new lane's form comes with the usual plan: what was left as it came is a stage too, if it has a number."""

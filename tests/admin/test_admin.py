@@ -94,6 +94,16 @@ def test_a_lease_shorter_than_a_call_is_refused_with_the_limit(admin: Client, la
     assert "A lease is at least 10.5 s here" in response.content.decode()
 
 
+@pytest.mark.parametrize("length", ["4000000 00:00:00", "-1 00:00:00"])
+def test_a_length_of_time_that_leads_out_of_all_dates_is_refused(admin: Client, lane: Lane, length: str) -> None:
+    """RET-01: a back-off that could not be added to the clock kept workers from giving a job back."""
+    sent = form_of(admin, lane_url(lane)) | {"backoff_cap": length, "stages-0-window": length}
+
+    response = admin.post(lane_url(lane), sent)
+
+    assert response.content.decode().count("A length of time is from 0 to 366 days here.") == 2
+
+
 def test_changing_a_connection_holds_its_running_lanes(admin: Client, lane: Lane) -> None:
     url = reverse("admin:queue_core_modelconnection_change", args=[lane.connection_id])
 
