@@ -12,15 +12,15 @@ from operator import itemgetter
 from typing import Any, Protocol
 from uuid import uuid4
 
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import Error, InterfaceError, OperationalError, connection, transaction
 
 from queue_core import batch_sql, prepared, tally
 from queue_core.clock import Clock
 from queue_core.contract import claim_sql
-from queue_core.contract.claim import MAX_WORKER, check_terms, lease_rows
+from queue_core.contract.claim import LONGEST_LEASE, MAX_WORKER, check_terms, lease_rows
 from queue_core.contract.complete import Ending, complete, complete_together
 from queue_core.contract.deaths import bury
-from queue_core.contract.locks import LockedLane, lock_lane, lock_lane_to_claim, read_clock
+from queue_core.contract.locks import LockedLane, lock_lane, lock_lane_to_claim, own_instant, read_clock
 from queue_core.contract.release import release
 from queue_core.contract.room import measure_room, refusal_of
 from queue_core.contract.rules import CALL_MARGIN, PROBE, judge_claim
@@ -48,15 +48,13 @@ logger = logging.getLogger(__name__)
 
 MOST_AT_ONCE = 500
 MOST_BURIED_AT_ONCE = 500
-#: Ends after every deadline that a row can hold, and within the dates of PostgreSQL.
-LONGEST_LEASE = timedelta(days=3_000_000)
 MOST_SEVERE_FOR_THE_PROBE = 1
 #: Before any urgency, and a date that PostgreSQL has.
 EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 #: Seconds after which a trail begins at the head again.
 BACK_TO_THE_HEAD = 1.0
 #: Places in the rows of `claim_sql.CLAIM_MOST_URGENT`.
-ATTEMPT, URGENCY, OLDEST, HAS_PASSED = 3, 14, 15, 16
+ATTEMPT, URGENCY, OLDEST, POLICY, RUN, HAS_PASSED = 3, 14, 15, 16, 17, 18
 
 type EndOfToken = CompleteOutcome | LeaseOutcome
 
@@ -125,50 +123,58 @@ def claim_next(lane_id: int, limit: int, *, clock: Clock, worker: str, trail: Tr
     own choice of tickets stands instead of urgency. With a `trail` the order is urgency as of the last second.
     """
     limit = _checked(limit)
+    batch = claim_most_urgent(lane_id, limit, clock=clock, worker=worker, trail=trail)
+    if batch.claims:
+        return batch
     with transaction.atomic(), tally.kept():
         lane, now = lock_lane_to_claim(lane_id, clock)
         refusal = refusal_of(lane, now=now)
-        if refusal is not None:
-            return Batch([], refusal)
-        if lane.has_only_its_cap and lane.stage != PROBE:
-            batch = claim_most_urgent(lane, limit, worker, now, trail)
-            if batch.claims:
-                return batch
-        return _claim_in_steps(lane, limit, worker, now)
+        return Batch([], refusal) if refusal is not None else _claim_in_steps(lane, limit, worker, now)
 
 
 def claim_most_urgent(
-    lane: LockedLane,
+    lane_id: int,
     limit: int,
-    worker: str,
-    now: datetime,
-    trail: Trail | None,
     *,
-    statement: str = claim_sql.CLAIM_MOST_URGENT,
+    clock: Clock,
+    worker: str,
+    trail: Trail | None,
+    statement: str | None = None,
 ) -> Batch:
-    """A steady lane's claim in one statement. Nothing: the lane is empty or full, or its connection has a cap too."""
+    """A steady lane's claim, in a statement that is its own transaction. Nothing: the lane is empty, or not steady."""
     values = {
-        "lane": lane.pk,
+        "lane": lane_id,
         "limit": limit,
-        "cap": lane.cap,
-        "now": now,
-        "needs_until": now + usual_call(lane),
+        "now": own_instant(clock, InvalidClaim),
+        "lease": None,
         "since": trail.begin() if trail is not None else EARLIEST,
         "oldest": trail.oldest if trail is not None else 0,
-        "lease": min(lane.lease, LONGEST_LEASE),
         "worker": worker[:MAX_WORKER],
-        "run": lane.run_id,
-        "policy": lane.policy_id,
-        "connection": lane.connection_id,
         "seed": uuid4().hex,
     }
-    rows = sorted(prepared.run(statement, values).fetchall(), key=itemgetter(URGENCY, 0))
+    if statement is None:
+        statement = claim_sql.CLAIM_MOST_URGENT_ONE if limit == 1 else claim_sql.CLAIM_MOST_URGENT
+    rows = sorted(prepared.run_alone(statement, values).fetchall(), key=itemgetter(URGENCY, 0))
     if not rows:
         return Batch([])
     if trail is not None:
         trail.follow(rows)
-    buried = _bury_passed(lane, now) if rows[0][HAS_PASSED] else 0
-    return Batch([_claimed(row, lane) for row in rows], buried=buried)
+    policy, run = rows[0][POLICY : RUN + 1]
+    claims = [_claimed(row, policy, run) for row in rows]
+    return Batch(claims, buried=_bury_beside(lane_id, clock) if rows[0][HAS_PASSED] else 0)
+
+
+def _bury_beside(lane_id: int, clock: Clock) -> int:
+    """Bury what stands at the head of the lane with a passed deadline. The claims that were given meanwhile stand.
+
+    They must reach their caller: whatever fails here, the sweep buries too.
+    """
+    try:
+        with transaction.atomic(), tally.kept():
+            return _bury_passed(lane_id, read_clock(clock, InvalidClaim))
+    except Error:
+        logger.exception("passed deadlines of lane %d are left to the sweep", lane_id)
+        return 0
 
 
 def _claim_in_steps(locked: LockedLane, limit: int, worker: str, now: datetime) -> Batch:
@@ -176,13 +182,13 @@ def _claim_in_steps(locked: LockedLane, limit: int, worker: str, now: datetime) 
     room = measure_room(lane, now=now)
     if room.refusal is not None:
         return Batch([], room.refusal)
-    buried = _bury_passed(locked, now)
+    buried = _bury_passed(locked.pk, now)
     picked = _pick(lane, min(limit, room.grants), now)
     return Batch(_lease(locked, picked, worker, now), buried=buried)
 
 
-def _bury_passed(lane: LockedLane, now: datetime) -> int:
-    passed = _ids(batch_sql.PICK_PASSED_DEADLINES, lane=lane.pk, now=now, limit=MOST_BURIED_AT_ONCE)
+def _bury_passed(lane_id: int, now: datetime) -> int:
+    passed = _ids(batch_sql.PICK_PASSED_DEADLINES, lane=lane_id, now=now, limit=MOST_BURIED_AT_ONCE)
     return len(bury(passed, now=now))
 
 
@@ -311,10 +317,10 @@ def _lease(
     """Lease locked and judged jobs. `taken_over` were LEASED before, `rested` in back-off; the rest were claimable."""
     if not job_ids:
         return []
-    rows = lease_rows(lane, job_ids, worker, now, min(lease or lane.lease, LONGEST_LEASE), is_measured=True)
+    rows = lease_rows(lane, job_ids, worker, now, min(lease or lane.lease, LONGEST_LEASE))
     _tally(lane.pk, rows, now, taken_over=taken_over, rested=rested)
     place = {job_id: number for number, job_id in enumerate(job_ids)}
-    return [_claimed(row, lane) for row in sorted(rows, key=lambda row: place[row[0]])]
+    return [_claimed(row, lane.policy_id, lane.run_id) for row in sorted(rows, key=lambda row: place[row[0]])]
 
 
 def _tally(
@@ -329,7 +335,7 @@ def _tally(
     tally.ended(lane, AttemptOutcome.LEASE_EXPIRED, now=now, number=rows[0][-1] if rows else 0)
 
 
-def _claimed(row: Row, lane: LockedLane) -> Claimed:
+def _claimed(row: Row, policy: int | None, run: int | None) -> Claimed:
     """A row that begins as `claim_sql` says."""
     job, fence, revision, attempt, key, lease_until, deadline, severity, number, budget = row[:10]
     source, external_id, evidence, is_restricted = row[10:14]
@@ -344,8 +350,8 @@ def _claimed(row: Row, lane: LockedLane) -> Claimed:
         max_attempts=budget,
         evidence=evidence,
         is_restricted=is_restricted,
-        policy=lane.policy_id,
-        run=lane.run_id,
+        policy=policy,
+        run=run,
     )
 
 

@@ -14,10 +14,13 @@ from functools import cache
 from typing import Any
 
 import psycopg
-from django.db import connection
+from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 type Row = tuple[Any, ...]
+
+#: Where a session has its cursors: with them it lives exactly as long as they do.
+KEPT = "_queue_core_cursors"
 
 
 class _Cursor(psycopg.Cursor[Row]):
@@ -52,14 +55,34 @@ def queries() -> Iterator[None]:
 
 
 def run(statement: str, params: Mapping[str, Any]) -> CursorWrapper:
-    """Run a statement; its rows are the cursor's."""
+    """Run a statement; its rows are the cursor's, to be read before the same one runs again in this session.
+
+    A session keeps its cursor of each statement, and with it the last rows, until then.
+    """
     connection.ensure_connection()
-    cursor = _Cursor(connection.connection)
+    cursor = _cursor_of(connection.connection, statement)
     # Through Django's wrapper, so that its errors, its log of queries and its limits hold here too.
     wrap = connection.make_debug_cursor if connection.queries_logged else connection.make_cursor
     wrapped = wrap(cursor)  # type: ignore[arg-type]
     wrapped.execute(_short(statement), params)
     return wrapped
+
+
+def run_alone(statement: str, params: Mapping[str, Any]) -> CursorWrapper:
+    """As `run`, for a statement that is its own transaction, or fails without harm to the caller's."""
+    if not connection.in_atomic_block:
+        return run(statement, params)
+    with transaction.atomic():
+        return run(statement, params)
+
+
+def _cursor_of(session: psycopg.Connection[Row], statement: str) -> _Cursor:
+    """The session's own cursor for a statement, which keeps how its values are written and its columns read."""
+    kept: dict[str, _Cursor] = vars(session).setdefault(KEPT, {})
+    cursor = kept.get(statement)
+    if cursor is None or cursor.closed:
+        cursor = kept[statement] = _Cursor(session)
+    return cursor
 
 
 @cache

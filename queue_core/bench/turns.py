@@ -8,16 +8,12 @@ from itertools import count
 from typing import Any
 from uuid import uuid4
 
-from django.db import transaction
-
-from queue_core import batch, contract, prepared
+from queue_core import batch, contract
 from queue_core.batch import Batch, Trail
 from queue_core.bench.floor import Floor
 from queue_core.bench.stock import EVIDENCE, GROUND
 from queue_core.clock import DATABASE_CLOCK, Clock
 from queue_core.contract import Ending, NewTicket, claim_sql
-from queue_core.contract.locks import LockedLane, own_instant
-from queue_core.errors import InvalidClaim
 from queue_core.models import Job, Lane
 from queue_core.states import CompleteOutcome, LeaseToken, Result
 
@@ -87,16 +83,11 @@ def _claims_by(claim: Claiming, client: int, lanes: list[int], size: int) -> Tur
 
 
 def _claim_without_cap(lane_id: int, limit: int, *, clock: Clock, worker: str, trail: Trail) -> Batch:
-    with transaction.atomic():
-        row = prepared.run(_LOOK_AT_LANE, {"lane": lane_id, "now": own_instant(clock, InvalidClaim)}).fetchone()
-        assert row is not None
-        lane = LockedLane(*row[:-1])
-        return batch.claim_most_urgent(lane, limit, worker, row[-1], trail, statement=_CLAIM_WITHOUT_CAP)
+    return batch.claim_most_urgent(lane_id, limit, clock=clock, worker=worker, trail=trail, statement=_WITHOUT_CAP)
 
 
-_LOOK_AT_LANE = claim_sql.LOCK_LANE.replace("FOR NO KEY UPDATE", "")
-_CLAIM_WITHOUT_CAP = claim_sql.CLAIM_MOST_URGENT.replace(
-    claim_sql.RUNNING, "running AS (SELECT 0 AS number, 0::bigint AS oldest)"
+_WITHOUT_CAP = claim_sql.CLAIM_MOST_URGENT.replace("%(lane)s FOR NO KEY UPDATE", "%(lane)s").replace(
+    "queue_core_room(c.id, c.connection_id, c.cap, c.now, %(oldest)s)", "ARRAY[2147483647, %(oldest)s]"
 )
 
 

@@ -20,6 +20,7 @@ from queue_core.errors import InvalidClaim
 from queue_core.models import Job
 from queue_core.states import AttemptOutcome, ClaimOutcome, DeadReason, JobState, LeaseToken
 
+LONGEST_LEASE = claim_sql.LONGEST_LEASE
 LEAST_LEASE = timedelta(milliseconds=1)
 MAX_WORKER = 200
 
@@ -45,12 +46,40 @@ def claim(
     check_terms(lease, max_attempts)
     if abs(job_id) > LARGEST_ID:
         return Claim(ClaimOutcome.MISSING)
+    now = own_instant(clock, InvalidClaim)
+    claimed = claim_plainly(job_id, now, worker, lease, max_attempts)
+    return claimed or _claim_in_steps(job_id, now, worker, lease, max_attempts)
+
+
+def claim_plainly(
+    job_id: int, now: datetime | None, worker: str, lease: timedelta | None, max_attempts: int | None
+) -> Claim | None:
+    """As nearly all go, in a statement that is its own transaction; None, and nothing written, for all others."""
+    values = {
+        "job": job_id,
+        "now": now,
+        "lease": lease if lease is None else min(lease, LONGEST_LEASE),
+        "max_attempts": None if max_attempts is None else min(max_attempts, 2**31 - 1),
+        "worker": worker[:MAX_WORKER],
+        "oldest": 0,
+        "seed": uuid4().hex,
+    }
+    row = prepared.run_alone(claim_sql.CLAIM_PLAINLY, values).fetchone()
+    if row is None:
+        return None
+    fence, revision, attempt, key, lease_until = row
+    return Claim(ClaimOutcome.CLAIMED, LeaseToken(job_id, fence, revision, attempt, key), lease_until)
+
+
+def _claim_in_steps(
+    job_id: int, instant: datetime | None, worker: str, lease: timedelta | None, max_attempts: int | None
+) -> Claim:
     with transaction.atomic(), tally.kept():
-        values = {"job": job_id, "now": own_instant(clock, InvalidClaim)}
+        values = {"job": job_id, "now": instant}
         row = prepared.run(claim_sql.LOCK_LANE_AND_JOB, values).fetchone()
         if row is None:
             return Claim(ClaimOutcome.MISSING)
-        lane, now, job = LockedLane(*row[:12]), row[12], WaitingJob(*row[13:])
+        lane, now, job = LockedLane(*row[:10]), row[10], WaitingJob(*row[11:])
         outcome = judge_claim(job, now=now, max_attempts=max_attempts)
         if outcome in REASONS:
             _die(job.pk, REASONS[outcome], now)
@@ -97,14 +126,11 @@ def _die(job_id: int, reason: DeadReason, now: datetime) -> None:
 
 
 def _grant(lane: LockedLane, job: WaitingJob, worker: str, lease: timedelta, now: datetime) -> Claim:
+    refusal = measure_room(lock_lane(lane.pk), now=now).refusal
+    if refusal is not None:
+        return Claim(refusal)
     length = lease_end(now=now, lease=lease, deadline=job.deadline) - now
-    figures = _figures(lane, job, now)
-    rows = lease_rows(lane, [job.pk], worker, now, length, figures=figures) if lane.has_only_its_cap else []
-    if not rows:
-        refusal = measure_room(lock_lane(lane.pk), now=now).refusal
-        if refusal is not None:
-            return Claim(refusal)
-        rows = lease_rows(lane, [job.pk], worker, now, length, figures=figures, is_measured=True)
+    rows = lease_rows(lane, [job.pk], worker, now, length, figures=_figures(lane, job, now))
     fence, revision, attempt, key, lease_until, closed = *rows[0][1:6], rows[0][-1]
     tally.ended(lane.pk, AttemptOutcome.LEASE_EXPIRED, now=now, number=closed)
     return Claim(ClaimOutcome.CLAIMED, LeaseToken(job.pk, fence, revision, attempt, key), lease_until)
@@ -127,12 +153,8 @@ def lease_rows(
     lease: timedelta,
     *,
     figures: str = "[]",
-    is_measured: bool = False,
 ) -> list[tuple[Any, ...]]:
-    """Lease locked and judged jobs, as many as the lane's cap leaves room for. Rows of `LEASE`.
-
-    None where the connection has a cap of its own, unless the caller says that it is measured.
-    """
+    """Lease locked and judged jobs, for which there is room. Rows of `LEASE`."""
     values = {
         "jobs": list(job_ids),
         "now": now,
@@ -142,9 +164,6 @@ def lease_rows(
         "run": lane.run_id,
         "policy": lane.policy_id,
         "connection": lane.connection_id,
-        "cap": lane.cap,
-        "is_measured": is_measured,
-        "oldest": 0,
         "figures": figures,
         "seed": uuid4().hex,
     }

@@ -32,7 +32,7 @@ LARGEST_ID = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class LockedLane:
-    """What a claim judges of a lane, as it stands under its row lock. `stage` and `rate` are its run's."""
+    """What a claim judges of a lane, as it stands under its row lock."""
 
     pk: int
     cap: int | None
@@ -44,13 +44,6 @@ class LockedLane:
     judged_at: datetime | None
     usual_call_time: timedelta | None
     least_call_time: timedelta
-    stage: int | None
-    rate: int | None
-
-    @property
-    def has_only_its_cap(self) -> bool:
-        """Whether no rate bounds it too. Not known where the run began while its lane's lock was waited for."""
-        return self.stage is not None and self.rate is None
 
 
 def lock_lane_to_claim(lane_id: int, clock: Clock) -> tuple[LockedLane, datetime]:

@@ -8,11 +8,8 @@ What such a token then is, and what is kept of it, is judged in the one place fo
 import json
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
-
-from django.db import connection, transaction
 
 from queue_core import prepared, signals, tally, wakeups
 from queue_core.clock import Clock
@@ -47,11 +44,7 @@ def complete_plainly(endings: Sequence[tuple[LeaseToken, "Ending"]], *, clock: C
         "automation": Automation.WHOLLY.value,
         **_figures([ending for _, ending in endings]),
     }
-    # A failed statement takes back itself; inside the caller's transaction that needs a savepoint.
-    with ExitStack() as held:
-        if connection.in_atomic_block:
-            held.enter_context(transaction.atomic())
-        found = prepared.run(complete_sql.COMPLETE_PLAINLY, values).fetchone()
+    found = prepared.run_alone(complete_sql.COMPLETE_PLAINLY, values).fetchone()
     if found != (len(endings),):
         return False
     wakeups.wake_relay()

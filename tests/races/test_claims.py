@@ -9,7 +9,7 @@ import pytest
 from queue_core import batch, contract
 from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import Attempt, Item, Job, Lane
-from queue_core.states import ClaimOutcome, JobState
+from queue_core.states import AttemptOutcome, ClaimOutcome, JobState
 from tests.factories import (
     T0,
     at,
@@ -112,6 +112,38 @@ def test_batches_released_together_share_a_cap_and_give_each_job_once() -> None:
 
     jobs = [c.token.job for one in given for c in one.claims]
     assert len(jobs) == len(set(jobs)) == running(lane) == 10
+
+
+def test_a_batch_that_waited_for_its_lane_is_given_what_is_left_of_the_cap_and_of_the_jobs() -> None:
+    """PGQ-03: its statement began before the leases were given that it has to count, and picks none of them."""
+    lane = make_lane(cap=4)
+    for _ in range(9):
+        waiting_job(lane)
+
+    with holding(lambda: batch.claim_next(lane.pk, 3, clock=clock(1), worker="w1")) as winner:
+        loser = started("second-batch", lambda: batch.claim_next(lane.pk, 3, clock=clock(1), worker="w2"))
+        wait_until_blocked(loser)
+
+    given = [claim.token.job for claim in (*winner.claims, *loser.outcome().claims)]
+    assert len(given) == len(set(given)) == running(lane) == 4
+
+
+def test_a_claim_that_waited_takes_a_job_as_it_is_now() -> None:
+    """Claimed and given back while it waited: the next fence, and the second attempt."""
+    lane = make_lane()
+    job = waiting_job(lane)
+
+    def claim_and_release() -> None:
+        [first] = batch.claim_next(lane.pk, 1, clock=clock(1), worker="w1").claims
+        contract.release(first.token, outcome=AttemptOutcome.RELEASED, clock=clock(2))
+
+    with holding(claim_and_release):
+        second = started("second-claim", lambda: batch.claim_next(lane.pk, 1, clock=clock(3), worker="w2"))
+        wait_until_blocked(second)
+
+    [given] = second.outcome().claims
+    assert (given.token.job, given.token.fence) == (job.pk, 2)
+    assert list(Attempt.objects.order_by("fence").values_list("fence", "worker")) == [(1, "w1"), (2, "w2")]
 
 
 def test_two_lanes_of_one_connection_do_not_pass_its_total_cap_together() -> None:
