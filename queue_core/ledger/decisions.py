@@ -67,6 +67,14 @@ WHERE m.id = ANY(%(ids)s::bigint[]) AND m.state = 'kept_back'
   AND (r.id IS NULL OR NOT r.keeps_back OR r.accepted_at IS NOT NULL)
 """
 
+#: Of the machine's decisions. A run is accepted first, and then what it kept back is let go.
+LET_GO = """
+SELECT m.id FROM queue_core_message m
+JOIN queue_core_decision d ON d.id = m.decision_id JOIN queue_core_stagerun r ON r.id = d.run_id
+WHERE m.id = ANY(%(ids)s::bigint[]) AND m.state = 'ready' AND m.kind = 'decision' AND d.attempt_id IS NOT NULL
+  AND r.keeps_back AND r.accepted_at IS NULL
+"""
+
 RULES = (
     Rule("decision_chain", Decision, _("replaces what is not an earlier decision of its revision"), in_sql(CHAIN)),
     Rule("decision_job", Decision, _("is of another ticket, revision or lane than its job"), in_sql(OF_ITS_JOB)),
@@ -79,4 +87,5 @@ RULES = (
     Rule(
         "message_kept_back", Message, _("is kept back though its run is accepted or keeps nothing"), in_sql(KEPT_BACK)
     ),
+    Rule("message_let_go", Message, _("may go out though its run keeps it back and is not accepted"), in_sql(LET_GO)),
 )

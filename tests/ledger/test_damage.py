@@ -100,6 +100,7 @@ DAMAGE: list[tuple[str, str]] = [
                       " WHERE ticket_id = %(done_ticket)s")),
     ("message_times", "UPDATE queue_core_message SET created_at = now() WHERE kind = 'ticket.dead'"),
     ("message_times", "UPDATE queue_core_message SET not_before = now() WHERE ticket_id = %(done_ticket)s"),
+    ("message_let_go", "UPDATE queue_core_stagerun SET keeps_back = TRUE WHERE lane_id = %(lane)s"),
     ("message_deliveries", "DELETE FROM queue_core_delivery WHERE id = %(delivery)s"),
     ("delivery_place", "UPDATE queue_core_delivery SET number = number + 1 WHERE id = %(delivery)s"),
     ("delivery_place", "UPDATE queue_core_delivery SET ticket_id = %(waiting_ticket)s WHERE id = %(delivery)s"),
