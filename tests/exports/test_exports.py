@@ -346,7 +346,7 @@ class TestTransparency:
             first = Decision.objects.get(job=job)
             item = Item.objects.create(
                 job=job, ticket=job.ticket, lane=lane, kind="manual", cause="appeal", severity=1,
-                deadline=at(999), opened_at=at(20),
+                deadline=at(999), opened_at=at(20), fence=1, taken_by=reviewer, taken_until=at(99),
             )  # fmt: skip
             assignment = item.assignments.create(
                 person=reviewer, fence=1, key="00000000-0000-0000-0000-000000000001", taken_at=at(30), until=at(99)
