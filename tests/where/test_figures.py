@@ -296,6 +296,14 @@ GROWING = {
 }
 
 
+def test_claimed_jobs_do_not_gather_at_the_heads_of_the_indexes_until_a_fifth_of_the_backlog_is_claimed() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT reloptions FROM pg_class WHERE oid = 'queue_core_job'::regclass")
+        [[options]] = cursor.fetchall()
+
+    assert {"autovacuum_vacuum_scale_factor=0.01", "vacuum_index_cleanup=on"} <= set(options)
+
+
 def as_new() -> None:
     """Tables without what earlier tests left in them: dead rows and old statistics make other plans."""
     with connection.cursor() as cursor:
