@@ -112,11 +112,13 @@ def automatic(
     hold = Hold(lane=lane, is_automatic=True, reason=reason, params=params or {}, run=run, started_at=now)
     if reason in OUTAGES:
         ramp_outages.open_for(lane, reason, now=now)
-    _begin(lane, hold, person=None, now=now)
     if reason == HoldReason.AUTO_TIMEOUTS or RUNNING in hold.params:
         # Jobs are locked here beside the one that the caller ended. No circle can close: every verb with many jobs
-        # locks all their tickets before the first job, and the caller's ticket keeps it from both.
+        # locks all their tickets before the first job, and the caller's ticket keeps it from both. And before the
+        # lane's row is written: its run and hold are keys, and whoever has such a job meets the lane at its commit,
+        # where its new rows' lane is looked up.
         give_back_attempts(_trailing_silence(run))
+    _begin(lane, hold, person=None, now=now)
     return True
 
 

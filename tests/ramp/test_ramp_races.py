@@ -8,12 +8,13 @@ import pytest
 
 from queue_core import batch, contract, hold, ramp, recalls, relay
 from queue_core.contract import Ending
-from queue_core.models import Attempt, AuditEntry, Decision, Hold, Item, Lane, Message, Outage, StageRun
+from queue_core.models import Attempt, AuditEntry, Decision, Hold, Item, Lane, LateAnswer, Message, Outage, StageRun
 from queue_core.ramp import Raised
+from queue_core.ramp_bad_ends import end_badly
 from queue_core.recalls import RecallActed, Selection
 from queue_core.states import AttemptOutcome
 from reviewboard.models import Person
-from tests.factories import at, clock, waiting_job
+from tests.factories import at, clock, leased_job, make_lane, waiting_job
 from tests.locking import holding, started, together, wait_until_blocked
 from tests.ramp.stories import (
     PLAN,
@@ -375,3 +376,25 @@ def test_hold_and_refuse_against_a_running_completion_leaves_one_of_both(lead: P
         "stale": (1, "WAITING", AttemptOutcome.REFUSED_BY_HOLD),
     }
     assert (held.refused, attempt.job.state, attempt.outcome) == expected[completed]
+
+
+def test_a_hold_that_gives_budget_back_and_a_commit_beside_it_do_not_wait_for_each_other_in_a_ring() -> None:
+    """PGQ-22: the hold waits for a job whose holder, at its commit, has the lane of its new rows looked up."""
+    lane = make_lane(unavailable_limit=2)
+    silent, token = leased_job(lane)
+    contract.release(token, outcome=AttemptOutcome.TIMEOUT, clock=clock(2))
+    _last, last_token = leased_job(lane)
+
+    def late_answer() -> None:
+        contract.lock_job(silent.pk)
+        fields = {"fence": 1, "revision": "v1", "result": "APPROVED", "why": "fence", "received_at": at(3)}
+        LateAnswer.objects.create(job=silent, lane=lane, **fields)
+
+    with holding(late_answer):
+        holds = started("hold", lambda: end_badly(last_token, outcome=AttemptOutcome.TIMEOUT, clock=clock(3)))
+        wait_until_blocked(holds)
+
+    assert holds.outcome() == "released"
+    assert again(lane).hold.reason == "auto_timeouts"
+    silent.refresh_from_db()
+    assert (silent.attempts, LateAnswer.objects.count()) == (0, 1)
