@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import IntegrityError, connection
 
-from queue_core.bench import celery_path, ground
-from queue_core.models import Job, Lane
+from queue_core.bench import celery_path, ground, stock
+from queue_core.models import Attempt, Job, Lane
 from tests.workers.processes import environment_for
 
 RATIOS = {
@@ -93,6 +93,18 @@ def test_a_schema_of_somebody_elses_is_never_dropped() -> None:
     finally:
         with connection.cursor() as cursor:
             cursor.execute(f"DROP SCHEMA {ground.SCHEMAS[0]}")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_role_that_is_no_superuser_stores_its_backlog_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stock, "_act_as", lambda _role: False)
+
+    stock.fill(stock.make_lanes(2), 20)
+
+    assert Job.objects.filter(state="WAITING").count() == 20
+    assert Attempt.objects.filter(outcome="released").exists()
+    with pytest.raises(IntegrityError, match="its fence never falls"):
+        Job.objects.update(fence=-1)
 
 
 @pytest.mark.parametrize("options", [{"jobs": 49}, {"backlog": 99}, {"batch": 501}, {"workers": 0}])
