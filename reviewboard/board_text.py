@@ -15,7 +15,7 @@ from queue_core.gate_told import GateTold
 from queue_core.last_look import model_answers
 from queue_core.models import Lane
 from queue_core.states import HoldReason
-from queue_core.where import COUNT_CAP, RESUME_WITHIN, Layer, LayerCount
+from queue_core.where import CAPS, RESUME_WITHIN, Layer, LayerCount
 from reviewboard import gate_told_text
 from reviewboard.drawing import LayerBar, LayerPart, layer_bar
 from reviewboard.ramp_text import listed, what_was_met
@@ -346,10 +346,6 @@ def _people(found: LaneFigures) -> Figure:
     return Figure(label, parts, note if items else "", found.layers.kept_from, is_estimate=bool(items))
 
 
-#: Layers that are counted row by row, and so no further than the cap.
-COUNTED_BY_ROW = (Layer.RUNNING, Layer.LEASE_OVER, Layer.TOO_LATE)
-
-
 def bar(found: LaneFigures) -> LayerBar:
     table = found.layers.value
     return layer_bar([_part(layer, table.counts.get(layer) if table else None, found) for layer in Layer])
@@ -364,7 +360,7 @@ def _part(layer: Layer, counted: LayerCount | None, found: LaneFigures) -> Layer
         counted.oldest if counted is not None else None,
         layer_note(layer),
         trend=found.trends.get(layer),
-        is_capped=layer in COUNTED_BY_ROW and number >= COUNT_CAP,
+        cap=CAPS[layer] - 1 if layer in CAPS else None,
     )
 
 

@@ -37,7 +37,8 @@ class LayerPart:
     note: Text = ""
     trend: float | None = None
     """By how many it grows a minute; below zero it shrinks."""
-    is_capped: bool = False
+    cap: int | None = None
+    """Above this it was not counted, and is shown as this number with a plus."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from queue_core.contract.rules import PROBE, RESUME_WITHIN
 from queue_core.where.counting import (
+    CAPS,
     COUNT_CAP,
     LAYERS,
     LayerCount,
@@ -26,6 +27,7 @@ from queue_core.where.make_up import MOST_LOOKED_INTO, MakeUp, make_up
 from queue_core.where.words import CLAIMABLE, FOR_THE_MODEL, Cause, Layer, Moves, Prospect, Standing
 
 __all__ = [
+    "CAPS",
     "CLAIMABLE",
     "COUNT_CAP",
     "FACTS",

@@ -30,8 +30,18 @@ from queue_core.where.facts import (
 )
 from queue_core.where.words import CLAIMABLE, Layer
 
-#: What is counted row by row is read up to here and no further; a page shows the one below it with a plus.
+#: What is counted row by row is read up to here and no further; a page shows the number below with a plus.
 COUNT_CAP = 10_001
+#: What is too late is read no further than this, nor what waits longer than the oldest that is claimable: each row is a
+#: look into the table, and none of them is swept while no scheduler is there.
+LATE_CAP = 1_001
+#: How far each of the layers is counted that are counted row by row.
+CAPS: Mapping[Layer, int] = {
+    Layer.RUNNING: COUNT_CAP,
+    Layer.LEASE_OVER: COUNT_CAP,
+    Layer.TOO_LATE: LATE_CAP,
+    Layer.DELIVERY: COUNT_CAP,
+}
 #: Codes of open items in the kept totals, and those of work that keeps no ticket open.
 ITEMS = f"{tally.ITEM}."
 NOT_OPEN = frozenset(f"{ITEMS}{kind.value}" for kind in NOT_OPEN_TICKETS)
@@ -77,7 +87,8 @@ GROUP BY 2, 3
 
 #: The longest waits, each by one probe of an index in its order, and what is too late, which the sweep keeps few. A
 #: lane that is held or pauses asks only for its oldest: what waits there stands in one layer. The oldest that is
-#: claimable is among the oldest but where those all rest or are too late.
+#: claimable is among the oldest but where those all rest or are too late; where LATE_CAP of them do, no claimable one
+#: waited longer than the last of these.
 PROBES = f"""
 SELECT 'probe', l.id, p.code, p.number, p.oldest
 FROM unnest(%(lanes)s::bigint[], %(needs)s::timestamptz[], %(still)s::boolean[]) AS l(id, needs_until, stands_still)
@@ -93,13 +104,16 @@ CROSS JOIN LATERAL (
     SELECT queued_at FROM queue_core_job
     WHERE NOT l.stands_still AND lane_id = l.id AND state = 'WAITING' AND available_at IS NULL
       AND deadline <= l.needs_until
-    ORDER BY deadline LIMIT {COUNT_CAP}) j
+    ORDER BY deadline LIMIT {LATE_CAP}) j
   UNION ALL
   SELECT 'claimable', NULL, coalesce(
     (SELECT min(queued_at) FROM heads WHERE lane_id = l.id AND available_at IS NULL AND deadline > l.needs_until),
-    (SELECT queued_at FROM queue_core_job
-     WHERE lane_id = l.id AND state = 'WAITING' AND available_at IS NULL AND deadline > l.needs_until
-     ORDER BY queued_at LIMIT 1))
+    (SELECT coalesce(
+       min(queued_at) FILTER (WHERE available_at IS NULL AND deadline > l.needs_until),
+       CASE WHEN count(*) = {LATE_CAP} THEN max(queued_at) END)
+     FROM (
+       SELECT queued_at, available_at, deadline FROM queue_core_job WHERE lane_id = l.id AND state = 'WAITING'
+       ORDER BY queued_at LIMIT {LATE_CAP}) o))
   WHERE NOT l.stands_still
   UNION ALL
   (SELECT 'item', NULL, queued_at FROM queue_core_item
@@ -110,7 +124,7 @@ LAYERS = (sums.TOTAL_PART, UNDELIVERED, LEASED, PROBES)
 
 @dataclass(frozen=True, slots=True)
 class LayerCount:
-    """`count` is exact, but for what is LEASED, too late or undelivered beyond COUNT_CAP.
+    """`count` is exact up to its layer's cap (CAPS); what is too late beyond it is counted as if it were not.
 
     `oldest` is the layer's longest wait; in delivery, since the decision.
     """

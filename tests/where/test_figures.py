@@ -12,6 +12,9 @@ from queue_core.figures import panels
 from queue_core.figures.rebuilding import rebuild
 from queue_core.states import AttemptOutcome, Exposure
 from queue_core.where import Layer
+from queue_core.where.counting import LATE_CAP
+from reviewboard import board_text
+from reviewboard.templatetags.board import count_capped
 from tests.factories import (
     at,
     clock,
@@ -68,6 +71,21 @@ def test_board_tells_the_oldest_that_is_ready_though_all_that_wait_longest_are_t
 
     assert found.layers.value.count_of(Layer.TOO_LATE) == at_once.HEADS + 1
     assert found.layers.value.oldest_ready == timedelta(seconds=40)
+
+
+def test_of_what_no_sweep_comes_to_a_board_reads_a_thousand_and_says_so() -> None:
+    as_new()
+    lane = make_lane()
+    fill(lane, done=0, waiting=LATE_CAP + 200)
+    rebuild(clock=clock(3600))
+
+    [found] = board(90_000)
+    [part] = [part for part in board_text.bar(found).parts if part.code == Layer.TOO_LATE]
+
+    assert count_capped(part.count, part.cap) == "1,000+"
+    assert found.layers.value.total == LATE_CAP + 200
+    # None is known to be claimable: at most as long as the last that was looked at.
+    assert found.layers.value.oldest_ready == timedelta(seconds=90_000, milliseconds=-LATE_CAP)
 
 
 def test_board_counts_deadlines_of_the_next_hour_by_severity_the_worst_first() -> None:
