@@ -118,9 +118,16 @@ def _post_all(endpoint: Endpoint, taken: Sequence[Taken], now: datetime) -> list
         return [(one, Answer(TryOutcome.NO_SECRET)) for one in taken]
 
     def one_post(one: Taken) -> Answer:
-        body = content(one.delivery.message)
-        headers = sign(secrets, str(one.delivery.message.key), now, body) | {"content-type": "application/json"}
-        return post(endpoint.address, body, headers, time_limit=endpoint.time_limit, now=now)
+        key = str(one.delivery.message.key)
+        try:
+            body = content(one.delivery.message)
+            headers = sign(secrets, key, now, body) | {"content-type": "application/json"}
+            return post(endpoint.address, body, headers, time_limit=endpoint.time_limit, now=now)
+        except Exception as fault:
+            # A failed try of its own: raised, it would leave those beside it open, to be sent again until they are
+            # given up, though the consumer has them (CEL-04).
+            logger.exception("sending message %s raised", key)
+            return Answer(TryOutcome.FAILED, detail=type(fault).__name__)
 
     if len(taken) == 1:
         return [(taken[0], one_post(taken[0]))]

@@ -12,7 +12,7 @@ from standardwebhooks import Webhook
 from queue_core import outbox, relay
 from queue_core.errors import InvalidRequest, NotPermitted
 from queue_core.models import AuditEntry, Delivery, Endpoint, EndpointSecret, Message
-from queue_core.relay import rows
+from queue_core.relay import envelopes, rows
 from queue_core.relay.circuit import OPENS_AFTER
 from queue_core.states import DeliveryState, EndpointState, MessageKind, TryOutcome
 from tests.factories import T0, done_job, make_lane
@@ -125,6 +125,28 @@ def test_a_message_that_is_given_up_lets_the_next_of_its_ticket_go(make_endpoint
     assert receiver.ids == [str(first.key), str(second.key)]
     assert Delivery.objects.get(message=first).state == DeliveryState.GIVEN_UP
     assert Delivery.objects.get(message=second).state == DeliveryState.DELIVERED
+
+
+def test_a_message_that_cannot_be_sent_is_a_failed_try_of_its_own_cel_04(
+    monkeypatch: pytest.MonkeyPatch, make_endpoint, receiver, clock
+) -> None:
+    endpoint = make_endpoint(receiver.url, max_tries=2)
+    broken, *fine = on(make_lane(), 3)
+
+    def content(message: Message) -> bytes:
+        if message.pk == broken.pk:
+            raise ValueError("no envelope holds it")
+        return envelopes.content(message)
+
+    monkeypatch.setattr("queue_core.relay.sending.content", content)
+    first = deliver(endpoint, clock)
+    clock.on(100)
+    deliver(endpoint, clock)
+
+    assert (first.delivered, first.failed) == (2, 1)
+    assert sorted(receiver.ids) == sorted(str(message.key) for message in fine)
+    left = Delivery.objects.get(message=broken)
+    assert (left.state, outcomes(left)) == (DeliveryState.GIVEN_UP, ["failed", "failed"])
 
 
 def test_a_dead_consumer_costs_four_tries_and_then_one_now_and_then(make_endpoint, receiver, clock) -> None:
