@@ -6,7 +6,6 @@ from zoneinfo import available_timezones
 from django import forms
 from django.conf import settings
 from django.contrib import admin
-from django.contrib.admin.forms import AdminPasswordChangeForm
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group
 from django.db import transaction
@@ -20,6 +19,7 @@ from queue_core.clock import DATABASE_CLOCK
 from queue_core.models import LaneRole
 from reviewboard import lockout
 from reviewboard.models import Person
+from reviewboard.own_password import OwnPasswordForm
 from reviewboard.person_form import EXPLAINED, PersonForm, lane_roles
 
 if TYPE_CHECKING:
@@ -44,16 +44,6 @@ admin.site.unregister(Group)
 
 admin.site.site_title = "Reviewboard"
 admin.site.site_header = "Reviewboard"
-
-
-class OwnPasswordForm(AdminPasswordChangeForm):
-    """On record, as when an administrator sets it: whoever else got hold of a session could have done it."""
-
-    def save(self, commit: bool = True) -> Any:
-        with transaction.atomic():
-            person = super().save(commit)
-            audit.record("person.password_set", now=DATABASE_CLOCK.now(), actor=self.user, subject=self.user)
-        return person
 
 
 admin.site.password_change_form = OwnPasswordForm

@@ -1,6 +1,7 @@
 import pytest
 from django.test import Client
 
+from queue_core.models import AuditEntry
 from reviewboard.models import Person
 
 
@@ -108,3 +109,32 @@ def test_an_unknown_language_changes_nothing(signed_in, olga):
 
     olga.refresh_from_db()
     assert olga.language == ""
+
+
+def test_a_person_sets_their_own_password_on_record_and_is_signed_out_elsewhere(signed_in, olga, gallery):
+    elsewhere = Client()
+    elsewhere.force_login(olga)
+    assert 'href="/preferences/password/"' in signed_in.get("/preferences/").content.decode()
+    new = {"new_password1": "dandelion-0815-x", "new_password2": "dandelion-0815-x"}
+
+    wrong = signed_in.post("/preferences/password/", new | {"old_password": "not-hers"})
+    assert wrong.status_code == 422
+    assert "dandelion" not in wrong.content.decode()
+    short = {"old_password": "sunflower-4711", "new_password1": "short", "new_password2": "short"}
+    assert signed_in.post("/preferences/password/", short).status_code == 422
+    assert signed_in.post("/preferences/password/", new | {"old_password": "sunflower-4711"}).status_code == 302
+
+    olga.refresh_from_db()
+    assert olga.check_password("dandelion-0815-x")
+    assert AuditEntry.objects.filter(act="person.password_set", actor=olga).count() == 1
+    assert signed_in.get("/preferences/").status_code == 200
+    assert elsewhere.get("/preferences/").status_code == 302
+
+
+def test_who_signs_in_elsewhere_has_no_password_to_change(signed_in, olga):
+    olga.set_unusable_password()
+    olga.save()
+    signed_in.force_login(olga)
+
+    assert "/preferences/password/" not in signed_in.get("/preferences/").content.decode()
+    assert signed_in.get("/preferences/password/").status_code == 404

@@ -13,7 +13,7 @@ from tests.look.living import STEERING, steer_anew
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-PAGES = ["/", "/desk/", "/living/", "/preferences/", "/sign-in/", "/gone/"]
+PAGES = ["/", "/desk/", "/living/", "/preferences/", "/preferences/password/", "/sign-in/", "/gone/"]
 
 
 @pytest.fixture(autouse=True)

@@ -77,6 +77,7 @@ MATRIX: dict[str, Entry] = {
     "signed_in": _get(SIGNED_IN),
     "preferences": _get(SIGNED_IN),
     "preferences_shown": _post(SIGNED_IN),
+    "own_password": _get(SIGNED_IN),
     "board": _get(SOMEWHERE, "view_board"),
     "lane": _get(ON, "view_board", args=_lane),
     "lane_raise": _post(ON, "raise_stage", args=_lane),
