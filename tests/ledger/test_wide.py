@@ -33,6 +33,8 @@ def test_whatever_people_and_the_machine_made_of_it_is_clean(seeded: Callable[[i
     assert Decision.objects.filter(replaces__isnull=False).exists()
 
 
+# About half a minute each.
+@pytest.mark.timeout(900)
 @pytest.mark.long
 def test_long_stories_of_all_acts_are_clean(seeded: Callable[[int], WideStory]) -> None:
     played: Counter[str] = Counter()
