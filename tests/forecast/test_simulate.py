@@ -53,6 +53,16 @@ def test_each_plan_is_played_with_each_weight_and_more_seats_lose_less() -> None
     assert max(lost[3:]) < min(lost[:3])
 
 
+def test_severity_3_which_goes_to_people_at_once_is_lost_in_no_night_that_does_not_give_it_to_the_model() -> None:
+    options = [*NIGHT, "--deadlines", "90m,60m,30m,10m", "--plan", "5", "--weight", "0"]
+
+    [usual] = simulate(*options)["played"]
+    [sees_it_first] = simulate(*options, "--severities", "70,20,8,2")["played"]
+
+    assert usual["lost"].get("3", 0) == 0 < usual["lost"]["2"]
+    assert sees_it_first["lost"]["3"] > 0
+
+
 def test_the_table_names_what_is_lost_and_draws_a_line_for_each(tmp_path) -> None:
     out, drawing = StringIO(), tmp_path / "night.svg"
 

@@ -19,6 +19,9 @@ from queue_core.models import Lane
 
 MOST_TICKETS = 1_000_000_000
 MOST_PLAYED = 24
+#: Of severity 0, 1, 2. What is of severity 3 goes to people at once, unless a lane's model sees it first.
+DEFAULT_SHARES = "70,20,10"
+DEFAULT_DEADLINES = "6h,4h,2h,1h"
 DEFAULT_PLAN = "2:60@3m,10:300@5m,50:1500@5m,200"
 
 HELP = """
@@ -40,7 +43,13 @@ class Command(BaseCommand):
         parser.add_argument("--waiting", type=int, help=_("Tickets that wait at the start."))
         parser.add_argument("--arrivals", type=float, help=_("Tickets that come a minute."))
         parser.add_argument("--outage", help=_("How long nothing runs before the plan begins, as 3h."))
-        parser.add_argument("--severities", help=_("Shares of severity 0,1,2,3, as 70,20,8,2."))
+        parser.add_argument(
+            "--severities",
+            help=_(
+                "Shares of severity 0,1,2,3 of what the model gets, as 70,20,10. Severity 3 goes to people at once, so "
+                "give it a share only where a lane's model sees it first."
+            ),
+        )
         parser.add_argument("--deadlines", help=_("Time given, one for all or one for each severity, as 6h,4h,2h,1h."))
         parser.add_argument("--call", help=_("Length of a call, usual and slow (p95), as 800ms,3s."))
         parser.add_argument("--time-limit", help=_("A call's time limit, as 10s."))
@@ -111,8 +120,7 @@ def _asked(options: dict[str, Any]) -> tuple[Scenario, list[Plan], list[float]]:
 
 def _base(options: dict[str, Any]) -> tuple[Scenario, str]:
     if options["lane"] is None:
-        kinds = scenario.kinds_of([70, 20, 8, 2], [6 * 3600.0, 4 * 3600.0, 2 * 3600.0, 3600.0])
-        return Scenario(Arrivals(100.0, kinds), outage=3 * 3600.0), DEFAULT_PLAN
+        return Scenario(Arrivals(100.0, _kinds(options)), outage=3 * 3600.0), DEFAULT_PLAN
     lane = Lane.objects.select_related("connection", "run", "hold", "policy").filter(name=options["lane"]).first()
     if lane is None:
         raise InvalidRequest(_("There is no lane “%(name)s”.") % {"name": options["lane"]}, field="lane")
@@ -151,8 +159,8 @@ def _changed(night: Scenario, options: dict[str, Any]) -> Scenario:
 
 
 def _kinds(options: dict[str, Any]) -> list[Any]:
-    shares = _numbers(options["severities"] or "70,20,8,2", field="severities")
-    given = [length_of(part, field="deadlines") for part in (options["deadlines"] or "6h,4h,2h,1h").split(",")]
+    shares = _numbers(options["severities"] or DEFAULT_SHARES, field="severities")
+    given = [length_of(part, field="deadlines") for part in (options["deadlines"] or DEFAULT_DEADLINES).split(",")]
     return scenario.kinds_of(shares, given[: len(shares)] if len(given) > 1 else given)
 
 
