@@ -137,4 +137,5 @@ def test_who_signs_in_elsewhere_has_no_password_to_change(signed_in, olga):
     signed_in.force_login(olga)
 
     assert "/preferences/password/" not in signed_in.get("/preferences/").content.decode()
-    assert signed_in.get("/preferences/password/").status_code == 404
+    assert "<form" not in signed_in.get("/preferences/password/").content.decode().partition("<main")[2]
+    assert signed_in.post("/preferences/password/", {"old_password": ""}).status_code == 404
