@@ -41,7 +41,8 @@ def claim(
 
     Ignores back-off and urgency; obeys the lane's hold, cap and rate. A passed deadline or spent budget makes the job
     DEAD, whatever the lane does. `lease` and `max_attempts` count for this call only; without them the lane's lease
-    and the job's own budget stand. Raises InvalidClaim for a clock, lease or budget that is none.
+    and the job's own budget stand. Raises InvalidClaim for a clock, lease or budget that is none, and inside a
+    transaction that is not READ COMMITTED.
     """
     check_terms(lease, max_attempts)
     if abs(job_id) > LARGEST_ID:
@@ -79,7 +80,7 @@ def _claim_in_steps(
         row = prepared.run(claim_sql.LOCK_LANE_AND_JOB, values).fetchone()
         if row is None:
             return Claim(ClaimOutcome.MISSING)
-        lane, now, job = LockedLane(*row[:10]), row[10], WaitingJob(*row[11:])
+        lane, now, job = LockedLane(*row[:11]), row[11], WaitingJob(*row[12:])
         outcome = judge_claim(job, now=now, max_attempts=max_attempts)
         if outcome in REASONS:
             _die(job.pk, REASONS[outcome], now)

@@ -11,9 +11,11 @@ from queue_core.contract.rules import CALL_MARGIN, JUDGED_WITHIN, PROBE
 #: Ends after every deadline that a row can hold, and within the dates of PostgreSQL.
 LONGEST_LEASE = timedelta(days=3_000_000)
 
+#: In a transaction that sees the same state throughout, the lane's lock is given though leases were given since, which
+#: would not be counted.
 _LANE = """
   SELECT id, cap, lease, run_id, policy_id, connection_id, claims_not_before, judged_at, usual_call_time,
-         least_call_time
+         least_call_time, current_setting('transaction_isolation') = 'read committed' AS sees_others
   FROM queue_core_lane WHERE id = """
 
 #: A lane under its lock, by the lane's own key. The clock is read when the lock is held: the row comes from a step of
@@ -67,10 +69,12 @@ _WAIT_ENDS = ", ".join(f"interval '{end.total_seconds():g} s'" for end in tally.
 
 #: A lane that gives claims by its cap alone, with the room that it has; otherwise no row. It holds all that
 #: `room.refusal_of` asks, and no rate, and no probe, which chooses by itself. The clock is read when the locks are
-#: held. The room is counted by a function, since this statement's own view may be older than a lock that it has waited
-#: for, and a function's query sees what is committed when it begins (0031). It is NULL where the connection has a cap.
+#: held: `behind` says of which step, where the planner could begin with another. The room is counted by a function,
+#: since this statement's own view may be older than a lock that it has waited for, and a function's query sees what is
+#: committed when it begins (0031). It is NULL where the connection has a cap.
 _GATE = f"""
-clock AS MATERIALIZED (SELECT lane.*, COALESCE(%(now)s::timestamptz, clock_timestamp()) AS now FROM lane),
+clock AS MATERIALIZED (
+  SELECT lane.*, COALESCE(%(now)s::timestamptz, clock_timestamp()) AS now FROM lane {{behind}}),
 gate AS MATERIALIZED (
   SELECT c.id AS lane, c.run_id AS run, c.policy_id AS policy, c.connection_id AS connection, c.now,
          c.now + LEAST(COALESCE(%(lease)s::interval, c.lease), interval '{LONGEST_LEASE.days} days') AS until,
@@ -78,7 +82,7 @@ gate AS MATERIALIZED (
            + interval '{CALL_MARGIN.total_seconds():g} s' AS needs_until,
          queue_core_room(c.id, c.connection_id, c.cap, c.now, %(oldest)s) AS room
   FROM clock c JOIN queue_core_stagerun r ON r.id = c.run_id
-  WHERE r.number <> {PROBE} AND r.rate IS NULL AND c.cap IS NOT NULL
+  WHERE r.number <> {PROBE} AND r.rate IS NULL AND c.cap IS NOT NULL AND c.sees_others
     AND (c.claims_not_before IS NULL OR c.claims_not_before <= c.now)
     AND c.judged_at >= c.now - interval '{JUDGED_WITHIN.total_seconds():g} s')
 """  # noqa: S608  put together from constants
@@ -137,7 +141,7 @@ figures AS (
 #: whole backlog.
 _MOST_URGENT = f"""
 WITH lane AS MATERIALIZED ({_LANE} %(lane)s FOR NO KEY UPDATE),
-{_GATE},
+{_GATE.format(behind="")},
 leased AS (
   UPDATE queue_core_job j {_LEASE_PLAINLY}
   WHERE j.id = ANY(ARRAY(
@@ -163,7 +167,7 @@ CLAIM_MOST_URGENT_ONE = _MOST_URGENT.format(figures=_FIGURES_OF_ONE)
 #: A plain claim of one job: as above, of a job that waits and neither rests nor has to die.
 CLAIM_PLAINLY = f"""
 {_JOB},
-{_GATE},
+{_GATE.format(behind="WHERE (SELECT count(*) FROM job) >= 0")},
 leased AS (
   UPDATE queue_core_job j {_LEASE_PLAINLY}
   WHERE j.id = (

@@ -32,7 +32,7 @@ LARGEST_ID = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class LockedLane:
-    """What a claim judges of a lane, as it stands under its row lock."""
+    """What a claim judges of a lane, as it stands under its row lock. Raises InvalidClaim where leases go unseen."""
 
     pk: int
     cap: int | None
@@ -44,6 +44,11 @@ class LockedLane:
     judged_at: datetime | None
     usual_call_time: timedelta | None
     least_call_time: timedelta
+    sees_others: bool
+
+    def __post_init__(self) -> None:
+        if not self.sees_others:
+            raise InvalidClaim("A claim needs a READ COMMITTED transaction.", field="isolation")
 
 
 def lock_lane_to_claim(lane_id: int, clock: Clock) -> tuple[LockedLane, datetime]:

@@ -1,13 +1,16 @@
 """Claims against claims: of one job, under a cap, against a row that is held for long."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
 
 from queue_core import batch, contract
 from queue_core.clock import DATABASE_CLOCK
+from queue_core.errors import InvalidClaim
 from queue_core.models import Attempt, Item, Job, Lane
 from queue_core.states import AttemptOutcome, ClaimOutcome, JobState
 from tests.factories import (
@@ -20,7 +23,6 @@ from tests.factories import (
     make_run,
     new_ticket,
     waiting_job,
-    without_guards,
 )
 from tests.locking import holding, started, together, wait_until_blocked
 
@@ -47,19 +49,27 @@ def test_the_second_of_two_claims_of_one_job_waits_and_is_told_that_it_is_held()
     assert (job.fence, job.attempts, Attempt.objects.count()) == (1, 1, 1)
 
 
-def test_a_claim_that_waited_for_its_row_is_given_a_whole_lease_from_then() -> None:
-    """LSE-02: the clock is read after the lock, so that no lease is born expired."""
+def test_a_claim_that_waited_for_a_row_is_given_a_whole_lease_from_then() -> None:
+    """LSE-02: the clock is read after the last lock, so that no lease is born expired."""
     lane = make_lane()
-    ticket = new_ticket(lane, deadline=None)
-    job = contract.receive(ticket, clock=DATABASE_CLOCK).job
     lease = timedelta(milliseconds=200)
 
-    for verb in (
-        lambda: contract.claim(job.pk, clock=DATABASE_CLOCK, worker="w", lease=lease).lease_until,
-        lambda: batch.claim_rows([job.pk], clock=DATABASE_CLOCK, worker="w", lease=lease),
-    ):
-        with holding(lambda: contract.lock_lane(lane.pk)):
-            waiter = started("waiting-claim", verb)
+    def by_id(job: Job) -> object:
+        return contract.claim(job.pk, clock=DATABASE_CLOCK, worker="w", lease=lease)
+
+    def together_by_id(job: Job) -> object:
+        return batch.claim_rows([job.pk], clock=DATABASE_CLOCK, worker="w", lease=lease)
+
+    def the_lane(_job: Job) -> object:
+        return contract.lock_lane(lane.pk)
+
+    def the_job(job: Job) -> object:
+        return contract.lock_job(job.pk)
+
+    for verb, held in ((by_id, the_lane), (by_id, the_job), (together_by_id, the_lane)):
+        job = contract.receive(new_ticket(lane, deadline=None), clock=DATABASE_CLOCK).job
+        with holding(partial(held, job)):
+            waiter = started("waiting-claim", partial(verb, job))
             wait_until_blocked(waiter)
             # Longer than the lease, by the server's clock and not by a sleep.
             freed = _later_than(DATABASE_CLOCK.now() + 2 * lease)
@@ -68,8 +78,6 @@ def test_a_claim_that_waited_for_its_row_is_given_a_whole_lease_from_then() -> N
         job.refresh_from_db()
         assert job.lease_until is not None
         assert job.lease_until >= freed + lease
-        with without_guards():
-            Job.objects.filter(pk=job.pk).update(lease_until=job.lease_until - timedelta(hours=1))
 
 
 def _later_than(moment: Any) -> Any:
@@ -126,6 +134,29 @@ def test_a_batch_that_waited_for_its_lane_is_given_what_is_left_of_the_cap_and_o
 
     given = [claim.token.job for claim in (*winner.claims, *loser.outcome().claims)]
     assert len(given) == len(set(given)) == running(lane) == 4
+
+
+UNSEEING: dict[str, Callable[[Lane, Job], object]] = {
+    "by id": lambda _lane, job: claim(job, 1),
+    "together": lambda lane, _job: batch.claim_next(lane.pk, 2, clock=clock(1), worker="w"),
+    "expired": lambda lane, _job: batch.claim_expired(lane.pk, clock=clock(1), worker="w"),
+}
+
+
+@pytest.mark.parametrize("verb", UNSEEING)
+def test_a_claim_in_a_transaction_that_does_not_see_the_others_is_refused(verb: str) -> None:
+    """PGQ-03: under REPEATABLE READ a lane's lock is given, for its row is as it was, and its leases are not seen."""
+    lane = make_lane(cap=1)
+    given, free = (waiting_job(lane) for _ in range(2))
+
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        cursor.execute("SELECT")
+        started("other", lambda: claim(given, 1)).outcome()
+        with pytest.raises(InvalidClaim, match="READ COMMITTED"):
+            UNSEEING[verb](lane, free)
+
+    assert running(lane) == 1
 
 
 def test_a_claim_that_waited_takes_a_job_as_it_is_now() -> None:
