@@ -409,11 +409,11 @@
   }
 
   const keyed = () => all("[data-key]").filter(isShown);
-  const nameOf = (element) => element.dataset.keyLabel || element.ariaLabel || element.labels?.[0]?.textContent.trim() || ownText(element);
+  const nameOf = (element) => element.dataset.keyLabel || element.ariaLabel || ownText(element.labels?.[0] ?? element);
 
   function ownText(element) {
     const copy = element.cloneNode(true);
-    all("kbd", copy).forEach((hint) => hint.remove());
+    all("kbd, .optional", copy).forEach((hint) => hint.remove());
     return copy.textContent.trim();
   }
 

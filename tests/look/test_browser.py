@@ -408,7 +408,7 @@ def test_a_question_mark_lists_the_keys_of_this_page(living):
     living.keyboard.press("?")
     listed = living.get_by_role("dialog", name="Keys of this page")
 
-    expect(listed).to_contain_text("Approve")
+    expect(listed.get_by_text("Approve", exact=True)).to_be_visible()
     expect(listed).to_contain_text("Ctrl+Enter")
     living.keyboard.press("Escape")
     expect(listed).to_have_count(0)
