@@ -66,7 +66,8 @@ def erase(ticket_id: int, *, ground: str, actor: "Actor | None", clock: Clock) -
     is. Who may is for the caller to ask. Raises InvalidRequest for a ground that is empty or too long.
     """
     ground = _checked(ground)
-    ticket = Ticket.objects.select_for_update(no_key=True).select_related("lane").filter(pk=ticket_id).first()
+    own = Ticket.objects.select_for_update(no_key=True, of=("self",))
+    ticket = own.select_related("lane").filter(pk=ticket_id).first()
     now = read_clock(clock, InvalidRequest)
     if ticket is None:
         return Erased(EraseOutcome.MISSING)

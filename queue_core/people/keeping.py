@@ -126,4 +126,5 @@ def checked_text(text: str, field: str, most: int) -> str:
 
 
 def _locked(ticket_id: int) -> Ticket | None:
-    return Ticket.objects.select_for_update(no_key=True).select_related("lane").filter(pk=ticket_id).first()
+    own = Ticket.objects.select_for_update(no_key=True, of=("self",))
+    return own.select_related("lane").filter(pk=ticket_id).first()

@@ -9,7 +9,7 @@ from queue_core.contract import Ending
 from queue_core.contract.erase import EraseOutcome, erase
 from queue_core.models import Attempt, Decision, Evidence, Item, Job, LateAnswer, Message, Ticket
 from queue_core.states import ActOutcome, CompleteOutcome, DeadReason, JobState, LeaseToken
-from tests.factories import clock, leased_job, make_lane
+from tests.factories import clock, leased_job, make_lane, waiting_job
 from tests.locking import holding, started, wait_until_blocked
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -79,3 +79,13 @@ def test_an_erasure_that_waits_behind_an_answer_blanks_what_it_said(complete: An
 
     assert late.outcome() == EraseOutcome.ERASED
     assert Attempt.objects.get().scores is None
+
+
+def test_an_erasure_asks_for_no_lane_so_that_a_claim_that_has_it_can_wait_for_the_ticket() -> None:
+    lane = make_lane()
+    job = waiting_job(lane)
+
+    with holding(lambda: contract.lock_lane(lane.pk)):
+        erased = erase(job.ticket_id, ground="asked for", actor=None, clock=clock(2))
+
+    assert erased.outcome == EraseOutcome.ERASED
