@@ -19,6 +19,7 @@ OF_OPEN_WORK = (
     "item_oldest",
     "item_longest",
     "attempt_open",
+    "job_leased",
     "message_kept_back",
     "message_to_number",
 )

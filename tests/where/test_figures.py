@@ -325,7 +325,7 @@ def test_claimed_jobs_do_not_gather_at_the_heads_of_the_indexes_until_a_fifth_of
 def as_new() -> None:
     """Tables without what earlier tests left in them: dead rows and old statistics make other plans."""
     with connection.cursor() as cursor:
-        cursor.execute("TRUNCATE queue_core_ticket CASCADE")
+        cursor.execute(f"TRUNCATE {', '.join(f'queue_core_{table}' for table in GROWING)} CASCADE")
 
 
 def plan_of(cursor, sql: str, params) -> str:
