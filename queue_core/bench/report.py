@@ -12,7 +12,7 @@ from django.db import connection
 from queue_core.bench.crew import Slice
 from queue_core.bench.measures import Found, Size, p95
 
-#: What each ratio is to reach (README), and whether it may not exceed it instead.
+#: What each ratio is to reach (docs/bench.md), and whether it may not exceed it instead.
 TARGETS = {
     "batch_50_vs_ideal": ">= 0.5",
     "claim_next_1_vs_ideal": ">= 0.5",
