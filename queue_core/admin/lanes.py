@@ -209,9 +209,6 @@ class LaneAdmin(VersionedAdmin):
 
     @admin.display(description=gettext_lazy("policy"))
     def in_force(self, obj: Lane) -> str:
-        if obj.pk is None:
-            # It gets its first one with its first save.
-            return "\N{EN DASH}"
         if obj.policy is None:
             return _("none: a lead puts one into force on the lane's page")
         return _("version %(number)d") % {"number": obj.policy.version}
