@@ -17,13 +17,13 @@ from django.db import Error, InterfaceError, OperationalError, connection, trans
 from queue_core import batch_sql, prepared, tally
 from queue_core.clock import Clock
 from queue_core.contract import claim_sql
-from queue_core.contract.claim import LONGEST_LEASE, MAX_WORKER, check_terms, lease_rows
+from queue_core.contract.claim import MAX_WORKER, check_terms, lease_rows
 from queue_core.contract.complete import Ending, complete, complete_together
 from queue_core.contract.deaths import bury
 from queue_core.contract.locks import LockedLane, lock_lane, lock_lane_to_claim, own_instant, read_clock
 from queue_core.contract.release import release
 from queue_core.contract.room import measure_room, refusal_of
-from queue_core.contract.rules import CALL_MARGIN, PROBE, judge_claim
+from queue_core.contract.rules import CALL_MARGIN, LONGEST_LEASE, PROBE, judge_claim
 from queue_core.errors import InvalidClaim, InvalidCompletion
 from queue_core.models import Job, Lane, Outage
 from queue_core.prepared import Row

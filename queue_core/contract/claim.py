@@ -15,12 +15,11 @@ from queue_core.contract.deaths import REASONS, close_expired, end_dead, need_of
 from queue_core.contract.items import open_items
 from queue_core.contract.locks import LARGEST_ID, LockedLane, lock_lane, own_instant
 from queue_core.contract.room import measure_room, refusal_of
-from queue_core.contract.rules import judge_claim, lease_end
+from queue_core.contract.rules import LONGEST_LEASE, judge_claim, lease_end
 from queue_core.errors import InvalidClaim
 from queue_core.models import Job
 from queue_core.states import AttemptOutcome, ClaimOutcome, DeadReason, JobState, LeaseToken
 
-LONGEST_LEASE = claim_sql.LONGEST_LEASE
 LEAST_LEASE = timedelta(milliseconds=1)
 MAX_WORKER = 200
 

@@ -3,13 +3,8 @@
 Each is a constant, so that it can be prepared and its plan tested (tests/plans).
 """
 
-from datetime import timedelta
-
 from queue_core import tally
-from queue_core.contract.rules import CALL_MARGIN, JUDGED_WITHIN, PROBE
-
-#: Ends after every deadline that a row can hold, and within the dates of PostgreSQL.
-LONGEST_LEASE = timedelta(days=3_000_000)
+from queue_core.contract.rules import CALL_MARGIN, JUDGED_WITHIN, LONGEST_LEASE, PROBE
 
 #: In a transaction that sees the same state throughout, the lane's lock is given though leases were given since, which
 #: would not be counted.
@@ -87,7 +82,8 @@ gate AS MATERIALIZED (
     AND c.judged_at >= c.now - interval '{JUDGED_WITHIN.total_seconds():g} s')
 """  # noqa: S608  put together from constants
 
-_LEASE_PLAINLY = """
+#: What a lease writes, by a step `gate` of one row: under which terms it is given.
+_LEASE_ROWS = """
   SET state = 'LEASED', attempts = attempts + 1, fence = fence + 1, available_at = NULL,
       lease_until = LEAST(until, deadline)
   FROM gate
@@ -143,7 +139,7 @@ _MOST_URGENT = f"""
 WITH lane AS MATERIALIZED ({_LANE} %(lane)s FOR NO KEY UPDATE),
 {_GATE.format(behind="")},
 leased AS (
-  UPDATE queue_core_job j {_LEASE_PLAINLY}
+  UPDATE queue_core_job j {_LEASE_ROWS}
   WHERE j.id = ANY(ARRAY(
     SELECT id FROM queue_core_job
     WHERE lane_id = %(lane)s AND state = 'WAITING' AND available_at IS NULL AND urgency >= %(since)s
@@ -169,7 +165,7 @@ CLAIM_PLAINLY = f"""
 {_JOB},
 {_GATE.format(behind="WHERE (SELECT count(*) FROM job) >= 0")},
 leased AS (
-  UPDATE queue_core_job j {_LEASE_PLAINLY}
+  UPDATE queue_core_job j {_LEASE_ROWS}
   WHERE j.id = (
     SELECT job.id FROM job, gate
     WHERE state = 'WAITING' AND available_at IS NULL AND deadline > now AND room[1] >= 1
@@ -183,22 +179,19 @@ SELECT fence, revision, attempt, key, lease_until FROM leased
 #: Lease jobs that were locked and judged, as many as there is room for, close what their last lease left open, and open
 #: their attempts. `closed` counts what was left open.
 LEASE = f"""
-WITH leased AS (
-  UPDATE queue_core_job
-  SET state = 'LEASED', attempts = attempts + 1, fence = fence + 1, available_at = NULL,
-      lease_until = LEAST(%(now)s + %(lease)s, deadline)
-  WHERE id = ANY(%(jobs)s::bigint[])
+WITH gate AS MATERIALIZED (
+  SELECT %(lane)s::bigint AS lane, %(run)s::bigint AS run, %(policy)s::bigint AS policy,
+         %(connection)s::bigint AS connection, %(now)s::timestamptz AS now,
+         %(now)s::timestamptz + %(lease)s::interval AS until),
+leased AS (
+  UPDATE queue_core_job j {_LEASE_ROWS}
+  WHERE j.id = ANY(%(jobs)s::bigint[])
   RETURNING {_LEASED_FIELDS}),
 closed AS (
-  UPDATE queue_core_attempt a SET ended_at = %(now)s, outcome = 'lease_expired'
-  FROM leased WHERE a.job_id = leased.id AND a.fence = leased.fence - 1 AND a.ended_at IS NULL
+  UPDATE queue_core_attempt a SET ended_at = now, outcome = 'lease_expired'
+  FROM leased, gate WHERE a.job_id = leased.id AND a.fence = leased.fence - 1 AND a.ended_at IS NULL
   RETURNING a.id),
-opened AS (
-  INSERT INTO queue_core_attempt
-    (id, job_id, lane_id, fence, key, worker, run_id, policy_id, connection_id, number, started_at, lease_until)
-  SELECT attempt, id, %(lane)s, fence, key, %(worker)s, %(run)s, %(policy)s, %(connection)s, attempts,
-         GREATEST(%(now)s, queued_at), lease_until
-  FROM leased),
+{_OPENED},
 figures AS (
   {_CHANGES}
   SELECT f.* FROM json_to_recordset(%(figures)s::json) AS f(

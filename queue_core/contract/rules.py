@@ -21,6 +21,8 @@ from queue_core.states import (
 
 #: Left free between the end of a call's time limit and the end of its lease, to write the answer down.
 CALL_MARGIN = timedelta(milliseconds=500)
+#: Ends after every deadline that a row can hold, and within the dates of PostgreSQL.
+LONGEST_LEASE = timedelta(days=3_000_000)
 #: A claim gives nothing when nobody judged the guardrails for longer than this.
 JUDGED_WITHIN = timedelta(seconds=30)
 #: The number of the probe's stage.
