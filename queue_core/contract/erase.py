@@ -12,7 +12,7 @@ from django.utils.crypto import salted_hmac
 from queue_core import audit, tally
 from queue_core.clock import Clock
 from queue_core.contract.deaths import end_dead
-from queue_core.contract.locks import read_clock
+from queue_core.contract.locks import lock_ticket, read_clock
 from queue_core.contract.refused_lines import forget_lines
 from queue_core.errors import InvalidRequest
 from queue_core.models import (
@@ -66,8 +66,7 @@ def erase(ticket_id: int, *, ground: str, actor: "Actor | None", clock: Clock) -
     is. Who may is for the caller to ask. Raises InvalidRequest for a ground that is empty or too long.
     """
     ground = _checked(ground)
-    own = Ticket.objects.select_for_update(no_key=True, of=("self",))
-    ticket = own.select_related("lane").filter(pk=ticket_id).first()
+    ticket = lock_ticket(ticket_id)
     now = read_clock(clock, InvalidRequest)
     if ticket is None:
         return Erased(EraseOutcome.MISSING)

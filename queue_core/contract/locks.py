@@ -60,6 +60,12 @@ def lock_lane_to_claim(lane_id: int, clock: Clock) -> tuple[LockedLane, datetime
     return LockedLane(*row[:-1]), row[-1]
 
 
+def lock_ticket(ticket_id: int) -> Ticket | None:
+    """The ticket under its row lock, with its lane, which is only read: who holds that one may wait for the ticket."""
+    own = Ticket.objects.select_for_update(no_key=True, of=("self",))
+    return own.select_related("lane").filter(pk=ticket_id).first()
+
+
 def lock_job(job_id: int) -> tuple[Ticket, Job] | None:
     """Ticket and job under their row locks, in this order; None if there is no such job."""
     ticket = Ticket.objects.select_for_update(no_key=True, of=("self",)).filter(jobs=job_id).first()

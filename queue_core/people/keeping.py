@@ -9,7 +9,7 @@ from django.db import transaction
 from queue_core import audit
 from queue_core.clock import Clock, is_instant
 from queue_core.contract.erase import Erased, erase, preserved_until
-from queue_core.contract.locks import read_clock
+from queue_core.contract.locks import lock_ticket, read_clock
 from queue_core.errors import InvalidRequest
 from queue_core.models import PreservationHold, Ticket
 from queue_core.models.preservation import MAX_AUTHORITY, MAX_REFERENCE
@@ -50,7 +50,7 @@ def preserve(
     authority = checked_text(authority, "authority", MAX_AUTHORITY)
     reference = checked_text(reference, "reference", MAX_REFERENCE)
     reason = checked_text(reason, "reason", MOST_REASON)
-    ticket = _locked(ticket_id)
+    ticket = lock_ticket(ticket_id)
     now = read_clock(clock, InvalidRequest)
     if ticket is None:
         return None
@@ -74,7 +74,7 @@ def lift(hold_id: int, *, person: "AbstractUser", reason: str, clock: Clock) -> 
     require_somewhere(person, PRESERVE)
     reason = checked_text(reason, "reason", MOST_REASON)
     ticket_id = PreservationHold.objects.filter(pk=hold_id).values_list("ticket_id", flat=True).first()
-    ticket = _locked(ticket_id) if ticket_id is not None else None
+    ticket = lock_ticket(ticket_id) if ticket_id is not None else None
     now = read_clock(clock, InvalidRequest)
     if ticket is None:
         return LiftOutcome.MISSING
@@ -123,8 +123,3 @@ def checked_text(text: str, field: str, most: int) -> str:
     if not text or len(text) > most or "\0" in text:
         raise InvalidRequest(f"Give 1 to {most} characters, none of them NUL.", field=field)
     return text
-
-
-def _locked(ticket_id: int) -> Ticket | None:
-    own = Ticket.objects.select_for_update(no_key=True, of=("self",))
-    return own.select_related("lane").filter(pk=ticket_id).first()
