@@ -3,7 +3,7 @@
 Times are seconds from T0, so that a test reads as a story: `receive(lane, at=0)`, `claim(job, at=10)`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -136,6 +136,17 @@ def dead_job(lane: Lane, *, deadline: float = 10, **fields: Any) -> Job:
     job.refresh_from_db()
     assert job.state == "DEAD", job.state
     return job
+
+
+@contextmanager
+def made_once[T](blocker: Any, make: Callable[[], T]) -> Iterator[T]:
+    """For a module's fixture: what is made stands in a transaction within which that of each test is a savepoint."""
+    with blocker.unblock(), transaction.atomic():
+        made = make()
+        # Deferred foreign keys are looked at now, and not after a test has damaged what they point at.
+        connection.check_constraints()
+        yield made
+        transaction.set_rollback(True)
 
 
 @contextmanager

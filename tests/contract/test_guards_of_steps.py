@@ -11,7 +11,7 @@ from queue_core.models import Attempt, Evidence, Lane, Outage, PreservationHold
 from queue_core.ramp_runs import end_run
 from queue_core.states import RunEnd
 from reviewboard.models import Person
-from tests.factories import at, clock, done_job, leased_job, make_lane, make_run, new_ticket, waiting_job
+from tests.factories import at, clock, done_job, leased_job, made_once, make_lane, make_run, new_ticket, waiting_job
 from tests.ledger.kinds import Scene, staged
 
 pytestmark = pytest.mark.django_db
@@ -91,11 +91,8 @@ REFUSED: list[tuple[str, str]] = [
 @pytest.fixture(scope="module")
 def scene(django_db_setup: None, django_db_blocker) -> Iterator[Scene]:
     """Made once, in a transaction within which that of each test is a savepoint."""
-    with django_db_blocker.unblock(), transaction.atomic():
-        rows = staged()
-        connection.check_constraints()
+    with made_once(django_db_blocker, staged) as rows:
         yield rows
-        transaction.set_rollback(True)
 
 
 @pytest.mark.parametrize(("statement", "why"), REFUSED, ids=[f"{n} {why}" for n, (_, why) in enumerate(REFUSED)])

@@ -5,10 +5,10 @@ from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection, transaction
 
 from queue_core.ledger import audit, rules
 from queue_core.ledger.auditor import confirmed, judged
+from tests.factories import made_once
 from tests.ledger.damage import damage, found_by
 from tests.ledger.kinds import Scene, staged
 from tests.ledger.test_damage_of_acts import DAMAGE as DAMAGE_OF_ACTS
@@ -156,12 +156,8 @@ DAMAGE: list[tuple[str, str]] = [
 @pytest.fixture(scope="module")
 def scene(django_db_setup: None, django_db_blocker) -> Iterator[Scene]:
     """One job of every kind, made once, in a transaction within which that of each test is a savepoint."""
-    with django_db_blocker.unblock(), transaction.atomic():
-        rows = staged()
-        # Deferred foreign keys are looked at now, and not after a test has damaged what they point at.
-        connection.check_constraints()
+    with made_once(django_db_blocker, staged) as rows:
         yield rows
-        transaction.set_rollback(True)
 
 
 def test_the_scene_itself_is_clean(scene: Scene) -> None:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 import pytest
-from django.db import connection, transaction
 
 from queue_core import figures
 from queue_core.ledger import audit, rules
 from queue_core.ledger.rules import InSql
 from queue_core.ledger.sums import TALLY
+from tests.factories import made_once
 from tests.ledger.damage import damage, found_by
 from tests.ledger.plans import pretend_millions, read_whole
 from tests.ledger.staging import staged
@@ -152,16 +152,17 @@ DAMAGE: list[tuple[str, str]] = [
 @pytest.fixture(scope="module")
 def scene(django_db_setup: None, django_db_blocker) -> Iterator[Scene]:
     """One act of every kind, played once, in a transaction within which that of each test is a savepoint."""
-    with django_db_blocker.unblock(), transaction.atomic(), pytest.MonkeyPatch.context() as patched:
-        patched.setattr("queue_core.wakeups._send", lambda _task, *_args: None)
-        for where in ("previewing", "confirming"):
-            patched.setattr(f"queue_core.bulk.{where}.SAMPLE", 2)
-        rows = staged()
-        figures.fold()
-        # Deferred foreign keys are looked at now, and not after a test has damaged what they point at.
-        connection.check_constraints()
+    with pytest.MonkeyPatch.context() as patched, made_once(django_db_blocker, lambda: played(patched)) as rows:
         yield rows
-        transaction.set_rollback(True)
+
+
+def played(patched: pytest.MonkeyPatch) -> Scene:
+    patched.setattr("queue_core.wakeups._send", lambda _task, *_args: None)
+    for where in ("previewing", "confirming"):
+        patched.setattr(f"queue_core.bulk.{where}.SAMPLE", 2)
+    rows = staged()
+    figures.fold()
+    return rows
 
 
 def test_the_scene_itself_is_clean(scene: Scene) -> None:
