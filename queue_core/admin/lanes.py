@@ -34,7 +34,7 @@ class LaneForm(MergingForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
-        refuse_boundless(self, dict(cleaned))
+        refuse_boundless(self)
         connection, lease = cleaned.get("connection"), cleaned.get("lease")
         if connection is not None and isinstance(lease, timedelta):
             least = connection.call_time_limit + CALL_MARGIN
@@ -52,7 +52,7 @@ class StageForm(MergingForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
-        refuse_boundless(self, dict(cleaned))
+        refuse_boundless(self)
         return cleaned
 
     def has_changed(self) -> bool:
