@@ -1,4 +1,4 @@
-"""The page where a person sets their own password. Whoever signs in elsewhere has none here."""
+"""The page where a person sets their own password. Who signs in another way has none here."""
 
 from typing import Any
 
